@@ -44,7 +44,7 @@ def test_an_answer_that_was_overtaken_takes_nothing_back(tmp_path: Path) -> None
     code, told, printed = rehearsed(tmp_path, TRUSTS + COMES_BACK, only)
     (finding,) = told["findings"]
     assert code == 1
-    assert "got an answer that was overtaken: " in finding["sentence"], printed
+    assert "got a stale response: " in finding["sentence"], printed
     assert "the shop called it paid, and later did not, although it has €12.95" in finding["sentence"]
     assert finding["lesson"].endswith("/docs/mistakes/#go-forward-only")
     assert rehearsed(tmp_path, THANKS + COMES_BACK, only)[:2] == (0, {**told, "findings": []})

@@ -81,6 +81,6 @@ def test_a_failure_counts_where_the_end_is_the_same(tmp_path: Path) -> None:
     code, told, _ = rehearsed(tmp_path, counting, "--payment-rehearse-only=webhook:2:twice")
     assert code == 1
     assert told["findings"][0]["sentence"].startswith(
-        "the webhook of 'completed' came twice: the test fails: "
+        "the webhook of 'completed' arrived twice: the test fails: "
     )
     passed(suite(tmp_path, counting), 1)

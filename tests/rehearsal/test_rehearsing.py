@@ -141,7 +141,7 @@ def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> Non
     code, told, printed = rehearsed_until(finds, tmp_path, BOOKS + A_SALE)
     (finding,) = told["findings"]
     assert (code, finding["variation"]) == (1, "webhook:1:together")
-    sentence = "the webhook of 'processing' came twice at the same moment: a mail was sent twice"
+    sentence = "the webhook of 'processing' arrived twice at the same moment: a mail was sent twice"
     assert finding["sentence"] == sentence
     assert sentence in printed
     assert 'test_shop.py::test_a_sale" --payment-rehearse-only="webhook:1:together"' in printed
@@ -240,7 +240,7 @@ def test_it_is_told_once(payment_sandbox, shop):
     code, told, _ = rehearsed_until(finds, tmp_path, counting)
     sentences = [finding["sentence"] for finding in told["findings"]]
     assert code == 1
-    assert sentences[0].startswith("the webhook of 'processing' came twice: the test fails: AssertionError")
+    assert sentences[0].startswith("the webhook of 'processing' arrived twice: the test fails: AssertionError")
 
 
 @pytest.mark.prove

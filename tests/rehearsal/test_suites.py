@@ -88,7 +88,7 @@ def test_a_finding_is_told_and_can_be_played_again(tmp_path: Path) -> None:
     assert ran.returncode == 1, ran.stdout + ran.stderr
     told: dict[str, Any] = json.loads(ran.stdout)
     (finding,) = told["findings"]
-    assert finding["sentence"] == "the webhook of 'completed' came twice: the suite fails: exit code 1"
+    assert finding["sentence"] == "the webhook of 'completed' arrived twice: the suite fails: exit code 1"
     assert "AssertionError" in finding["timeline"]
     assert 'rehearse --only "webhook:2:twice" -- ' in finding["again"]
     assert json.loads((tmp_path / "out.json").read_text())["tests"] == [told]

@@ -94,7 +94,7 @@ def test_python_s_durations(given: timedelta) -> None:
 
 def test_negative_durations() -> None:
     """Are refused before they are sent."""
-    with pytest.raises(ValueError, match="a period is not negative: -1 day"):
+    with pytest.raises(ValueError, match="a period cannot be negative: -1 day"):
         json.dumps({"by": [timedelta(days=-1)]}, default=plain)
 
 

@@ -196,7 +196,7 @@ def test_recorded_traffic_is_held_against_the_sandbox(tmp_path: Path) -> None:
     recorded(tmp_path / "shop.har")
     ran = command("import-journal", "shop.har", cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "agrees          END-02   order creation answers 201" in ran.stdout
+    assert "agrees          END-02   order creation returns 201" in ran.stdout
     assert " 0 differ, " in ran.stdout
     for file, words in (("no.har", "cannot read no.har: No such file"), ("differences.py", "cannot read")):
         ran = command("import-journal", file, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""The fidelity ledger: every rule that the sandbox follows, and its source.
+"""The fidelity ledger: every rule that the sandbox follows, with its source.
 
 Others import ``ledger``.
 """

@@ -27,7 +27,7 @@ class Rule(TypedDict):
 
 
 class Assumption(TypedDict):
-    """A decision on something the specification leaves open, and its reason."""
+    """A decision on a point that the specification leaves open, with its reason."""
 
     id: str
     source: Literal["inferred", "choice"]
@@ -43,11 +43,11 @@ def _rows(name: str) -> Iterator[list[Any]]:
 
 @cache
 def _proofs() -> dict[str, list[str]]:
-    """The tests of each rule and assumption, from the wheel's table or, in a checkout, from the tests."""
+    """Return the tests of each rule and assumption, from the wheel's table or the checkout's tests."""
     if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:
-        with LOADING:  # it runs as if it were the main program, so ``sys.argv`` changes for a moment
+        with LOADING:  # run_path changes ``sys.argv`` for a moment
             read_proofs = run_path(str(TESTS / "proofs.py"))["read_proofs"]
         pairs = read_proofs(TESTS)
     proofs: dict[str, list[str]] = {}

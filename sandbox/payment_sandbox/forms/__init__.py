@@ -1,4 +1,4 @@
-"""Strict parsing of untrusted input: reports all violations at once, each with its path.
+"""Strict parsing of untrusted input, which reports all violations at once, each with its path.
 
 Others import all of its modules.
 """

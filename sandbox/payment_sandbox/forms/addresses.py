@@ -1,4 +1,4 @@
-"""Addresses that merchants send: what is accepted works in a browser and in the HTTP client."""
+"""URLs from merchants: an accepted URL works both in browsers and in the HTTP client."""
 
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
@@ -17,7 +17,7 @@ _NUMERIC: Final = Pattern(r"\d+|0[xX][0-9a-fA-F]*")  # browsers then read the wh
 
 @lru_cache(maxsize=256)
 def url_problem(text: str) -> str | None:
-    """Why a text is not an http or https address; None when it is one."""
+    """Return the reason why a text is not an http or https URL; None if it is one."""
     if len(text) > URL_LENGTH_MAX:
         return f"it is longer than {URL_LENGTH_MAX} characters"
     if not text.isprintable() or " " in text or "\\" in text:
@@ -39,11 +39,11 @@ def url_problem(text: str) -> str | None:
 
 
 def _is_host(host: str, *, has_brackets: bool) -> bool:
-    """Whether browsers and HTTP clients take this for a host: a name, also in Unicode, or an address."""
+    """Whether browsers and HTTP clients accept this host: a name, ASCII or Unicode, or an IP address."""
     try:
         if has_brackets:
             return bool(IPv6Address(host)) and "%" not in host
-        name = _in_ascii(host) if not host.isascii() or "xn--" in host.lower() else host
+        name = _idna_encoded(host) if not host.isascii() or "xn--" in host.lower() else host
         labels = name.removesuffix(".").split(".")
         if _NUMERIC.fullmatch(labels[-1]) is not None:
             return bool(IPv4Address(name))
@@ -52,14 +52,14 @@ def _is_host(host: str, *, has_brackets: bool) -> bool:
     return len(name) <= HOST_LENGTH_MAX and all(map(_LABEL.fullmatch, labels))
 
 
-def _in_ascii(host: str) -> str:
-    """The name as it is looked up.
+def _idna_encoded(host: str) -> str:
+    """Encode a host name as DNS clients do.
 
     Raises:
-        UnicodeError: it cannot be.
+        UnicodeError: the name has no valid encoding.
     """
     with LOADING:
-        import idna  # here, for a faster start; requests uses it, too
+        import idna  # imported late: faster startup; requests uses it, too
 
     name = idna.encode(host.lower(), strict=True, std3_rules=True).decode()  # as urllib3 does
     idna.decode(name)

@@ -1,4 +1,4 @@
-"""A form reads one JSON object and reports what is wrong as violations with paths."""
+"""Forms: each parses a JSON object, and reports violations with their paths."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -21,7 +21,7 @@ class Problem(str):
     nearest: str | None
 
     def __new__(cls, message: str, allowed: Sequence[str], nearest: str | None = None) -> "Problem":
-        """Create the message together with its alternatives."""
+        """Create a message with its alternatives."""
         problem = super().__new__(cls, message)
         problem.allowed = allowed
         problem.nearest = nearest
@@ -29,7 +29,7 @@ class Problem(str):
 
 
 class Form(Schema):
-    """Reads known keys; ``unknown_keys`` finds the others, so that none is silently ignored."""
+    """Parses the known keys; ``unknown_keys`` reports the others, so that none is silently ignored."""
 
     error_messages = {"type": "must be an object"}
     null_is_absent: ClassVar[bool] = False
@@ -41,16 +41,16 @@ class Form(Schema):
 
 
 def repairs(function: Callable[..., Any]) -> Any:
-    """A hook before reading that changes only what would be refused without it."""
+    """Mark a hook that runs before parsing, and changes only input that would be refused without it."""
     hook = pre_load(function)
     hook.hook_kind = REPAIRS  # type: ignore[attr-defined]
     return hook
 
 
 def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
-    """A hook after reading that refuses values which do not fit each other.
+    """Mark a hook that runs after parsing, and refuses inconsistent values.
 
-    ``although_invalid`` says whether it also runs if a field is invalid; then that field may be missing.
+    With ``although_invalid``, it also runs if a field is invalid; that field may then be missing.
     """
 
     def mark(function: Callable[..., Any]) -> Any:
@@ -62,37 +62,37 @@ def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
 
 
 def hook_kinds(form: Form) -> dict[str, str]:
-    """The form's hooks, by name."""
+    """Return the kinds of the form's hooks, by name."""
     attributes = {name: getattr(type(form), name, None) for name in dir(type(form))}
     hooks = {name: hook for name, hook in attributes.items() if hasattr(hook, "__marshmallow_hook__")}
     return {name: getattr(hook, "hook_kind", OTHER) for name, hook in hooks.items()}
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:
-    """The known word that is closest to ``word``."""
-    from difflib import get_close_matches  # imported here for a faster startup
+    """Return the known word that is closest to ``word``, if any is close."""
+    from difflib import get_close_matches  # imported late: faster startup
 
     return next(iter(get_close_matches(word, known, n=1)), None)
 
 
 def did_you_mean(nearest: str | None) -> str:
-    """The end of a message, if there is a word that was perhaps meant."""
+    """Return a suggestion to append to a message; empty if no word is close."""
     return f"; did you mean {nearest!r}?" if nearest else ""
 
 
 class UnknownKey(NamedTuple):
-    """A key that the form does not have."""
+    """A key that is unknown to the form."""
 
     path: str
     key: str
     known: Sequence[str]
 
     def nearest(self) -> str | None:
-        """The closest known key."""
+        """Return the closest known key."""
         return nearest_word(self.key, self.known)
 
     def violation(self) -> Violation:
-        """The violation for it, with the closest known key."""
+        """Return the violation, with the closest known key."""
         nearest = self.nearest()
         return Violation(self.path, f"is not a known key{did_you_mean(nearest)}", sorted(self.known), nearest)
 
@@ -100,7 +100,7 @@ class UnknownKey(NamedTuple):
 def load(
     form: Form, data: Any, *, most: int | None = VIOLATIONS_MAX
 ) -> tuple[dict[str, Any], list[Violation]]:
-    """The values that are valid, and at most ``most`` violations."""
+    """Return the valid values, and at most ``most`` violations."""
     try:
         loaded: dict[str, Any] = form.load(data)
     except ValidationError as error:
@@ -110,7 +110,7 @@ def load(
 
 
 def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
-    """Find the keys, at every level, that are not in the form."""
+    """Yield the keys, at every level, that are unknown to the form."""
     if not isinstance(data, dict):
         return
     known = form.load_fields
@@ -161,7 +161,7 @@ NOTHING: Final = NothingForm()
 
 
 def of_entry(problems: dict[str, Any]) -> Any:
-    """The problems of one key; marshmallow puts them below ``key`` and ``value``."""
+    """Return the problems of one entry; marshmallow nests them under ``key`` and ``value``."""
     of_key, of_value = problems.get("key", []), problems.get("value", [])
     return of_value if isinstance(of_value, dict) else [*of_key, *of_value]
 

@@ -1,4 +1,4 @@
-"""The field types of requests; each error message says what is expected."""
+"""The field types of forms; each error message says what is expected."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -14,17 +14,17 @@ from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
 SECONDS_MAX: Final = 60
-KEYS_MAX: Final = 1000  # of an object whose values are objects of a form
+KEYS_MAX: Final = 1000  # of an object whose values have a form
 COMMON: Final = {"required": "is required", "null": "must not be null"}
 
 
 def _described(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
-    """The options, with metadata for the API description."""
+    """Add metadata for the API description to the options."""
     return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
 
 
 class Described:
-    """A field with a description, ``about``, which the API description, editors and docs show."""
+    """A field with a description, ``about``, for the API description, editors and documentation."""
 
     def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
         if about:
@@ -33,14 +33,14 @@ class Described:
 
 
 class Matches(validate.Validator):
-    """The whole text matches a pattern."""
+    """Requires that the whole text matches a pattern."""
 
     def __init__(self, pattern: str, error: str) -> None:
         self._pattern = Pattern(pattern)
         self._error = error
 
     def __call__(self, value: str) -> str:
-        """Refuse any other text."""
+        """Return the text, or refuse it."""
         if self._pattern.fullmatch(value) is None:
             raise ValidationError(self._error)
         return value
@@ -101,7 +101,7 @@ class Whole(Described, fields.Integer):
 
 
 class Number(Described, fields.Float):
-    """A number, whole or not."""
+    """A number, with or without decimals."""
 
     default_error_messages = {**COMMON, "invalid": "must be a number", "special": "must be a number"}
 
@@ -112,7 +112,7 @@ class Number(Described, fields.Float):
 
 
 class Seconds(Number):
-    """Real seconds, at most a minute."""
+    """A real duration in seconds, at most a minute."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -141,7 +141,7 @@ class Flag(Described, fields.Boolean):
 
 
 class Yes(Flag):
-    """Must be true; leave it out for false."""
+    """A flag that can only be true; omit it for false."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**_described(options, enum=[True]))
@@ -153,7 +153,7 @@ class Yes(Flag):
 
 
 class Anything(Described, fields.Dict):
-    """An object with any keys; its values can be objects of a form, and then there are at most 1,000."""
+    """An object with any keys; at most 1,000 of them if its values have a form."""
 
     default_error_messages = {**COMMON, "invalid": "must be an object"}
 
@@ -170,9 +170,9 @@ class Anything(Described, fields.Dict):
 
 
 class Items(Described, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
-    """A list of ``least`` to ``most`` items; reports a wrong length along with wrong items.
+    """A list of ``least`` to ``most`` items; reports a wrong length together with invalid items.
 
-    It stops reading after ``wrong_max`` items that are wrong: nobody gets to see more.
+    Parsing stops after ``wrong_max`` invalid items, because no more are reported.
     """
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}
@@ -195,8 +195,9 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
         errors: dict[Any, Any] = {}
         items: list[Any] = []
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
-            errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]  # told first
-        for index, item in enumerate(self._examined(value)):
+            # "_schema" comes first, so it is reported first
+            errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
+        for index, item in enumerate(self._parsed_items(value)):
             try:
                 items.append(self.inner.deserialize(item, **options))
             except ValidationError as error:
@@ -208,8 +209,8 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
             raise ValidationError(errors, valid_data=items)
         return items
 
-    def _examined(self, value: list[Any]) -> list[Any]:
-        """The items to read: of a list that is too long in any case, only so many."""
+    def _parsed_items(self, value: list[Any]) -> list[Any]:
+        """Return the items to parse; only the first ones of a list that is too long anyway."""
         return value if self.most is None else value[: self.most + self.wrong_max]
 
     def _bounds(self) -> str:
@@ -219,7 +220,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
 
 
 class OneOrMany(Items):
-    """A list of 1 to 100 items; a single item may be given without a list."""
+    """A list of 1 to 100 items, or a single item without a list."""
 
     def __init__(self, inner: Any, **options: Any) -> None:
         super().__init__(inner, least=1, most=100, **options)
@@ -272,7 +273,7 @@ class DateTime(Text):
 
 
 class Birthdate(Text):
-    """A date; stays a string."""
+    """A date, kept as a string."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**_described(options, format="date"))

@@ -1,6 +1,6 @@
 """The fields of an order that are stored and echoed as the merchant sends them, one row each.
 
-Reading, answering, changing, describing, restoring and verifying an order all go by these rows.
+Parsing, responses, updates, the API description, snapshots and verification all derive from these rows.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ class CustomerForm(Form):
 class SentField(NamedTuple):
     """One field; ``rule`` is the rule that a wrong value breaks, ``changes`` whether PUT may change it.
 
-    With ``is_refunded``, the order of a refund has it, too.
+    With ``is_refunded``, a refund copies it from its order.
     """
 
     name: str
@@ -77,7 +77,7 @@ class SentField(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a text without a meaning of its own in the sandbox, such as an address."""
+        """Whether it is free text: a text other than a URL, without a meaning in the sandbox."""
         return isinstance(self.reads, Text) and not isinstance(self.reads, WebUrl)
 
 
@@ -101,4 +101,4 @@ SENT_FIELDS: Final = (
 )
 
 SentForm: Final = type("SentForm", (Form,), {field.name: field.reads for field in SENT_FIELDS})
-"""What can be stored of an order as it was sent."""
+"""The form of the stored fields, as the merchant sent them."""

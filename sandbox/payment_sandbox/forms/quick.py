@@ -1,8 +1,7 @@
-"""A quick way to read valid bodies; whatever it does not accept is left to marshmallow and its messages.
+"""A fast path for valid bodies; marshmallow parses all others and reports their errors.
 
-The reader of a form is built from the form's fields when it is first used. It either returns exactly what
-``Form.load`` returns, or gives up; it never decides that something is wrong. That both agree is proved by
-property tests.
+The reader of a form is built from the form's fields on first use. It either returns exactly the result of
+``Form.load``, or gives up; it never refuses a body. Property tests prove that both agree.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid
 
 FORMS_MAX: Final = 256
 
-Reads = Callable[[Any], Any]
+Reader = Callable[[Any], Any]
 
 
 class GaveUp(Exception):
@@ -26,7 +25,7 @@ class GaveUp(Exception):
 
 
 def quickly(form: Form, data: Any) -> dict[str, Any] | None:
-    """The values of a valid body without unknown keys; None if marshmallow has to read it."""
+    """Parse a valid body without unknown keys; return None if marshmallow has to parse it."""
     try:
         loaded: dict[str, Any] = _reader(form)(data)
     except GaveUp:
@@ -35,7 +34,7 @@ def quickly(form: Form, data: Any) -> dict[str, Any] | None:
 
 
 def read(form: Form, data: Any) -> dict[str, Any]:
-    """Read an object in which every key must be known.
+    """Parse an object in which every key must be known.
 
     Raises:
         Invalid: lists all violations.
@@ -52,15 +51,15 @@ def read(form: Form, data: Any) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=FORMS_MAX)
-def _reader(form: Form) -> Reads:
-    """Read an object with the form's fields, in their order."""
+def _reader(form: Form) -> Reader:
+    """Build the reader of objects with the form's fields, in their order."""
     kinds = {name: kind for name, kind in hook_kinds(form).items() if kind != REPAIRS}
     if any(kind != CHECKS for kind in kinds.values()):
         return _give_up
     return _object_reader(form, [getattr(form, name) for name in kinds])
 
 
-def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reads:
+def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reader:
     known = [
         (field.data_key or name, field.attribute or name, _value(field), field.load_default)
         for name, field in form.load_fields.items()
@@ -78,36 +77,36 @@ def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reads:
             elif default is not missing:
                 loaded[attribute] = default() if callable(default) else default
         for check in checks:
-            _agreed(check, loaded)
+            _or_give_up(check, loaded)
         return loaded
 
     return read
 
 
-def _value(field: Any) -> Reads:
-    """How a field's value is read: by its exact type if that is known here, else by the field itself."""
+def _value(field: Any) -> Reader:
+    """Build the reader of a field: a fast one for known field types, else the field itself."""
     build = BUILDERS.get(type(field))
     return build(field) if build is not None and not field.allow_none else _by_field(field)
 
 
-def _by_field(field: Any) -> Reads:
+def _by_field(field: Any) -> Reader:
     def read(value: Any) -> Any:
-        return _agreed(field.deserialize, value)
+        return _or_give_up(field.deserialize, value)
 
     return read
 
 
-def _agreed(function: Callable[..., Any], *given: Any) -> Any:
+def _or_give_up(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return function(*given)
+        return function(*arguments)
     except ValidationError:
         raise GaveUp from None
 
 
-def _typed(kind: type) -> Callable[[Any], Reads]:
-    """Read values of exactly one JSON type, such as true but not 1."""
+def _typed(kind: type) -> Callable[[Any], Reader]:
+    """Build readers of exactly one JSON type, such as true but not 1."""
 
-    def build(field: Any) -> Reads:
+    def build(field: Any) -> Reader:
         valid = [_validator(validator) for validator in field.validators]
 
         def read(value: Any) -> Any:
@@ -129,10 +128,10 @@ def _validator(validator: Any) -> Callable[[Any], bool]:
     if isinstance(validator, validate.Range) and validator.min_inclusive and validator.max_inclusive:
         low, high = validator.min, validator.max
         return lambda value: (low is None or value >= low) and (high is None or value <= high)
-    return lambda value: _agreed(validator, value) is not False
+    return lambda value: _or_give_up(validator, value) is not False
 
 
-def _choice(field: Any) -> Reads:
+def _choice(field: Any) -> Reader:
     words = frozenset(field.choices)
 
     def read(value: Any) -> Any:
@@ -143,7 +142,7 @@ def _choice(field: Any) -> Reads:
     return read
 
 
-def _items(field: Any) -> Reads:
+def _items(field: Any) -> Reader:
     value_of, least, most = _value(field.inner), field.least, field.most
 
     def read(value: Any) -> Any:
@@ -154,11 +153,11 @@ def _items(field: Any) -> Reads:
     return read
 
 
-def _part(field: Any) -> Reads:
+def _part(field: Any) -> Reader:
     return _reader(field.schema) if not field.many else _give_up
 
 
-def _anything(field: Any) -> Reads:
+def _anything(field: Any) -> Reader:
     is_free = field.key_field is None and field.value_field is None
     copied = _typed(dict)(field)
     if isinstance(field.value_field, FormPart):
@@ -171,7 +170,7 @@ def _give_up(value: Any) -> Any:
     raise GaveUp
 
 
-BUILDERS: Final[dict[type, Callable[[Any], Reads]]] = {
+BUILDERS: Final[dict[type, Callable[[Any], Reader]]] = {
     Text: _typed(str),
     Choice: _choice,
     Whole: _typed(int),
@@ -181,4 +180,4 @@ BUILDERS: Final[dict[type, Callable[[Any], Reads]]] = {
     Items: _items,
     FormPart: _part,
 }
-"""By exact class: a subclass may read differently."""
+"""The builders of readers, by exact class, because a subclass may parse differently."""

@@ -16,13 +16,13 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class ClosingPlugin(MarshmallowPlugin):
-    """Declares where there are no other keys, and where null is the same as no value."""
+    """Declares objects without additional keys, and fields in which null means absent."""
 
     closed: frozenset[type[Schema]] = frozenset()
 
-    def schema_helper(self, name: str, *given: Any, **options: Any) -> Any:
-        """The schema for the components section."""
-        described = super().schema_helper(name, *given, **options)  # type: ignore[no-untyped-call]
+    def schema_helper(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Return the schema for the components section."""
+        described = super().schema_helper(name, *arguments, **options)  # type: ignore[no-untyped-call]
         kind = _class(options["schema"])
         if described is not None and (kind in self.closed or kind().unknown == RAISE):
             described["additionalProperties"] = False
@@ -41,9 +41,9 @@ def _allow_null(schema: dict[str, Any]) -> None:
 
 
 def plugin(closed: Iterable[type[Schema]] = ()) -> MarshmallowPlugin:
-    """The plugin that describes our forms and shapes in an OpenAPI document.
+    """Create the plugin that describes our forms and shapes in an OpenAPI document.
 
-    In the ``closed`` forms, and in all that they contain, there are no other keys.
+    The ``closed`` forms, and all forms in them, allow no additional keys.
     """
     made = ClosingPlugin(schema_name_resolver=schema_name)
     made.closed = frozenset(part for form in closed if form().fields for part in _with_parts(form))
@@ -59,7 +59,7 @@ def _with_parts(form: type[Schema]) -> Iterator[type[Schema]]:
 
 
 def prepare(made: MarshmallowPlugin) -> None:
-    """Register our field types with a plugin; call it after the document was created."""
+    """Register our field types with a plugin, after its document was created."""
     assert made.converter is not None, "the document has initialised its plugins"
     made.map_to_openapi_type(NumberOrText, None, None)  # type: ignore[no-untyped-call]
     for function in (_bounds, _one_or_many, _alternatives, _null):
@@ -67,14 +67,14 @@ def prepare(made: MarshmallowPlugin) -> None:
 
 
 def schema_name(schema: Any) -> str:
-    """The component name: ``OrderForm`` becomes ``OrderRequest``, ``OrderShape`` becomes ``Order``."""
+    """Return the component name: ``OrderForm`` becomes ``OrderRequest``, ``OrderShape`` becomes ``Order``."""
     return _class(schema).__name__.replace("Form", "Request").removesuffix("Shape")
 
 
 def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a form and everything inside it; unknown keys are refused.
+    """Return the JSON Schema (2020-12) of a form and its nested forms, without additional keys.
 
-    ``parts`` gives forms for keys whose values the form itself does not specify.
+    ``parts`` has forms for keys whose values the form itself does not specify.
     """
     kinds: dict[str, type[Schema]] = {}
 
@@ -96,22 +96,22 @@ def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, 
         about = {name: fact for name, fact in whole["properties"][key].items() if name == "description"}
         whole["properties"][key] = {**about, "$ref": f"{COMPONENTS}{_form_name(part)}"}
     schema = {"$schema": DIALECT, "title": _form_name(form), **whole, "$defs": dict(sorted(schemas.items()))}
-    return dict(_referring(schema))
+    return dict(_with_local_references(schema))
 
 
 def _close(form: type[Schema], schema: dict[str, Any]) -> None:
-    """Add what applies to the form as a whole."""
+    """Add the keywords that apply to the whole form."""
     schema["additionalProperties"] = False
     schema["description"] = (getdoc(form) or "").splitlines()[0]
     schema.update(getattr(form, "also_required", {}))
 
 
-def _referring(node: Any) -> Any:
-    """The node with references into this document instead of OpenAPI components."""
+def _with_local_references(node: Any) -> Any:
+    """Replace references to OpenAPI components by references into this document."""
     if isinstance(node, dict):
-        return {key: _referring(value) for key, value in node.items()}
+        return {key: _with_local_references(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
-        return [_referring(item) for item in node]
+        return [_with_local_references(item) for item in node]
     return node.replace(COMPONENTS, "#/$defs/") if isinstance(node, str) else node
 
 
@@ -124,7 +124,7 @@ def _class(schema: Any) -> type[Schema]:
 
 
 def _bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """The length limits of a list; for seconds, that zero is excluded."""
+    """Add the length limits of a list, or the exclusive minimum of seconds."""
     if isinstance(field, Seconds):
         return {"exclusiveMinimum": ret.pop("minimum")}
     if not isinstance(field, Items):
@@ -144,7 +144,7 @@ def _one_or_many(
 
 
 def _null(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """Allow null beside an object or any value; apispec before 6.8 allows nothing else then."""
+    """Allow null beside an object or any value; apispec before 6.8 would allow only null."""
     if ret.get("type") != ["null"]:
         return {}
     del ret["type"]
@@ -154,7 +154,7 @@ def _null(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options:
 def _alternatives(
     self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
-    """What is allowed instead of an object."""
+    """Add the alternative to an object."""
     if "allOf" in ret:  # apispec before 6.8 separates a reference from other keywords this way
         ret.update(ret.pop("allOf")[0])
     instead = getattr(field, "instead", None)

@@ -1,4 +1,4 @@
-"""Code that knows nothing about payments: timelines, periods and identifiers.
+"""Building blocks without payment logic: timelines, periods, identifiers, masking.
 
 Others import all of its modules.
 """

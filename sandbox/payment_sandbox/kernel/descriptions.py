@@ -1,6 +1,6 @@
-"""What the types of records say about their fields besides Python's types: formats, values and shapes.
+"""Annotations of record fields beyond their Python types: formats, allowed values and shapes.
 
-They stand in ``Annotated``, with a text that describes the field.
+Use them in ``Annotated``, beside a text that describes the field.
 """
 
 from collections.abc import Callable, Iterable
@@ -8,22 +8,22 @@ from typing import Any, Final, NamedTuple
 
 
 class Format(NamedTuple):
-    """The format of a text."""
+    """The format of a string, such as ``date-time``."""
 
     name: str
 
 
 class OneOf(NamedTuple):
-    """The values that a field can have; looked up when the API is described, because that loads a lot."""
+    """The allowed values of a field; evaluated only for the API description, because it loads many files."""
 
     values: Callable[[], Iterable[str]]
 
 
 INTERNAL: Final = object()
-"""Marks a field that no answer shows."""
+"""Marks a field that responses omit."""
 
 
 class Like(NamedTuple):
-    """A field whose shape has another definition, as that of a merchant's record."""
+    """A field whose shape is defined elsewhere, such as a merchant's record."""
 
     shape: Callable[[], Any]

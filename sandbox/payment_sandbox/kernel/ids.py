@@ -7,12 +7,12 @@ SEED_BITS = 63
 
 
 def fresh_seed() -> int:
-    """A random seed, for a project created without one."""
+    """Return a random seed, for a project created without one."""
     return randbits(SEED_BITS)
 
 
 def secret_key() -> str:
-    """A key that nothing stored gives away: 32 hexadecimal digits."""
+    """Return a random key, not derivable from stored data: 32 hexadecimal digits."""
     return token_hex(16)
 
 
@@ -31,7 +31,7 @@ class Ids:
         self._prefix = f"{seed}.{series}" if series else f"{seed}"
 
     def copied(self) -> "Ids":
-        """A copy that continues from here; drop it to undo what was drawn from it."""
+        """Return a copy with the same state; discard it to undo its draws."""
         return Ids(self.seed, self.counts, self.series)
 
     def _draw(self, kind: str) -> bytes:
@@ -39,19 +39,19 @@ class Ids:
         return blake2b(f"{self._prefix}:{kind}:{count}".encode(), digest_size=16).digest()
 
     def uuid(self, kind: str) -> str:
-        """The next identifier of its kind, a version 4 UUID as a string."""
+        """Return the next identifier of its kind, a version 4 UUID as a string."""
         text = self._draw(kind).hex()
         variant = "89ab"[int(text[16], 16) & 3]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
     def token(self, kind: str) -> str:
-        """The next token of its kind: 32 hexadecimal digits."""
+        """Return the next token of its kind: 32 hexadecimal digits."""
         return self._draw(kind).hex()
 
     def digits(self, kind: str, length: int) -> str:
-        """The next string of ``length`` decimal digits (at most 36)."""
+        """Return the next string of ``length`` decimal digits (at most 36)."""
         return str(int.from_bytes(self._draw(kind)) % 10**length).zfill(length)
 
     def number(self, kind: str, below: int) -> int:
-        """The next integer from 0 up to, but not including, ``below``."""
+        """Return the next integer from 0 up to, but not including, ``below``."""
         return int.from_bytes(self._draw(kind)) % below

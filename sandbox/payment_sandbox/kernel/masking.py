@@ -1,4 +1,4 @@
-"""Masks secrets in text: card numbers that somebody sent, their CVCs, and an API key (CTL-29)."""
+"""Masks secrets in text: card numbers, CVCs and the API key (CTL-29)."""
 
 import re
 import unicodedata
@@ -17,30 +17,30 @@ PAIR: Final = 2
 DIGITS_MIN: Final = 12
 DIGITS_MAX: Final = 19
 KEY_LENGTH_MIN: Final = 16
-"""Shorter API keys are those that people choose: a word that a configuration may have for other reasons."""
-CHECKS_MAX: Final = 1000  # of one run of digits; what is left then is masked unseen
+"""Shorter API keys are chosen by people, and may be common words that a configuration contains anyway."""
+CHECKS_MAX: Final = 1000  # per run of digits; the rest is masked unchecked
 
 _INVISIBLE: Final = (
-    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters that are no white space
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters other than whitespace
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"  # format characters
     "\u0300-\u036f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u20d0-\u20ff\u3164\ufe00-\ufe0f\uffa0"
-    "\U000e0100-\U000e01ef"  # marks on digits, and what is not drawn
+    "\U000e0100-\U000e01ef"  # combining marks and blank characters
 )
 _HIDING: Final = Pattern(f"[{_INVISIBLE}]+")
 _DIGITS: Final = Pattern(rf"(?<!\d)\d(?:[\s.,_/+\-\u2010-\u2015\u2212{_INVISIBLE}]{{0,8}}\d){{11,}}")
-_ASCII_BETWEEN: Final = bytes(range(33)) + b"\x7f.,_/+-"  # of what may stand between those digits
+_ASCII_BETWEEN: Final = bytes(range(33)) + b"\x7f.,_/+-"  # the ASCII separators that _DIGITS allows
 _RUN: Final = Pattern(rb"\d{12}")
 _GROUP: Final = Pattern(r"\d+")
-_SHORT: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only cards with twelve digits
+_SHORT: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only brands with twelve-digit numbers
 _PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
 _UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 UUID_LENGTH: Final = 36
 _HARMLESS: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
 )
-"""Words, identifiers and times: most texts of a record, looked at once instead of in each way."""
+"""Words, identifiers and timestamps: one match saves most texts of a record the other checks."""
 
 _PATH: Final = Pattern(rf"(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+")
 _NAMES_SECRET: Final = re.compile("cv|csc|code|verif")
@@ -69,9 +69,9 @@ Record = TypeVar("Record")
 
 
 def mask(text: str, api_key: str | None = None) -> str:
-    """The text without secrets; it stays as it is if it has none.
+    """Return the text with its secrets masked, or unchanged if it has none.
 
-    Secrets are also found if they are escaped, as in JSON, XML, or a URL.
+    Escaped secrets are masked, too, as in JSON, XML, or a URL.
     """
     is_harmless = text.isalpha() or _HARMLESS.compiled.fullmatch(text) is not None  # a word has no digits
     if not is_harmless and _PATH.compiled.fullmatch(text) is not None:
@@ -83,43 +83,43 @@ def mask(text: str, api_key: str | None = None) -> str:
     if masked == plain:
         return text
     as_written = _masked(text, api_key)
-    left = _plain(as_written)
-    return as_written if _masked(left, api_key) == left else masked
+    remainder = _plain(as_written)
+    return as_written if _masked(remainder, api_key) == remainder else masked
 
 
 def _plain(text: str) -> str:
-    """The text without what could hide a secret in it, such as UTF-16, escapes and invisible characters."""
+    """Decode escapes and drop invisible characters, which could hide a secret."""
     plain = text
     if "%" in plain:
         plain = unquote(plain, errors="replace")
     if "\\" in plain or "&#" in plain:
         plain = _ESCAPED_SPACE.sub(" ", _ESCAPE.sub(_unescaped, plain))
-    if plain.isascii() and plain.rstrip().isprintable():  # most are, and this takes no time
+    if plain.isascii() and plain.rstrip().isprintable():  # the usual case, and a cheap check
         return plain
     return _HIDING.sub("", plain)
 
 
 class Masking:
-    """Masks the secrets of one project in all that is kept beside its orders: the gate for every record."""
+    """Masks the secrets of one project in all records stored beside its orders; each goes through it."""
 
     def __init__(self) -> None:
-        self.api_key: str | None = None  # in memory only, and only to find it in what is to be kept
+        self.api_key: str | None = None  # in memory only, and only to recognize it in records
 
     def text(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text with its secrets masked."""
         return mask(text, self.api_key)
 
     def record(self, record: Record) -> Record:
-        """The record without secrets in any text, at any level."""
+        """Return the record with the secrets masked in every text, at every level."""
         masked: Any = self._masked(record)
         return masked  # type: ignore[no-any-return]
 
     def named_value(self, name: str, value: Any) -> Any:
-        """The value of a field without secrets."""
+        """Return the value of a field with its secrets masked; the field's name reveals a CVC."""
         return MASK if _is_code(name, value) else self._masked(value)
 
     def _masked(self, value: Any) -> Any:
-        if type(value) is str:  # the members of an enumeration are no free text
+        if type(value) is str:  # enumeration members are not free text
             return mask(value, self.api_key)
         if value is None:
             return None
@@ -136,22 +136,22 @@ class Masking:
     def _of_tuple(self, value: tuple[Any, ...]) -> Any:
         if hasattr(value, "_fields"):
             return type(value)(*map(self._masked, value))
-        if len(value) == PAIR and isinstance(value[1], str):  # such as a header with its name
+        if len(value) == PAIR and isinstance(value[1], str):  # such as a header
             name, text = value
             return (self._masked(name), MASK if _is_code(name, text) else self._masked(text))
         return tuple(map(self._masked, value))
 
     def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        """The items of a record, with a mask for the value of a CVC; whether one was checked is no secret."""
+        """Yield the items of a record with CVCs masked; a boolean, such as a check's result, is no secret."""
         for name, value in record.items():
             yield name, MASK if _is_code(name, value) else value
 
     def secrets(self, document: Any, ignored: Container[str] = ()) -> Iterator[str]:
-        """The paths of what has secrets in a configuration, except the values of ``ignored`` keys."""
+        """Yield the paths of the secrets in a configuration, except under ``ignored`` keys."""
         yield from _paths(self.of_long_keys(), document, "", ignored)
 
     def of_long_keys(self) -> "Masking":
-        """A masking that leaves an API key alone that may be a common word."""
+        """Return a masking that ignores a short API key, which may be a common word."""
         masking = Masking()
         if self.api_key is not None and len(self.api_key) >= KEY_LENGTH_MIN:
             masking.api_key = self.api_key
@@ -166,7 +166,7 @@ def _is_code(name: Any, value: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def _names_code(name: str) -> bool:
-    """Whether a field or a header is named like a CVC; cached, since the same names come again and again."""
+    """Whether a field or a header is named like a CVC; cached, because names repeat."""
     return _CODE_NAME.search(_plain(name)) is not None
 
 
@@ -189,7 +189,7 @@ def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> 
 def _masked(text: str, api_key: str | None) -> str:
     lower = text.lower()
     if any(map(lower.__contains__, _HINTS)):
-        text = _without_parts(text)
+        text = _mask_nested_codes(text)
         text = _CODE_TAG.sub(rf"\1{MASK}", text)
         text = _CODE.sub(_mask_code, text)
     if _may_have_number(text):
@@ -202,30 +202,30 @@ def _masked(text: str, api_key: str | None) -> str:
 
 
 def _may_have_number(text: str) -> bool:
-    """Whether a search for card numbers is worth its time, which is much; most texts have none."""
+    """Whether the text can have a card number; a cheap check before the slow search."""
     return not text.isascii() or _RUN.search(text.encode().translate(None, _ASCII_BETWEEN)) is not None
 
 
 def _mask_basic(match: re.Match[str], api_key: str) -> str:
-    """A header that signs in with the key, wherever it was copied to."""
+    """Mask a Basic authorization header with the key, also one quoted in a text."""
     encoded = match[2]
     sent = b64decode(encoded + "=" * (-len(encoded) % 4)) if len(encoded) % 4 != 1 else b""
     return f"{match[1]}{MASK}" if api_key.encode() in sent else match[0]
 
 
-def _without_parts(text: str) -> str:
-    """The text with a mask instead of each object or list that is the value of a CVC."""
-    kept: list[str] = []
+def _mask_nested_codes(text: str) -> str:
+    """Mask each object or list that is the value of a CVC field."""
+    parts: list[str] = []
     at = 0
     for name in _CODE_PARTS.compiled.finditer(text):
         if name.start() >= at:
-            kept += [text[at : name.end()], f'"{MASK}"']
+            parts += [text[at : name.end()], f'"{MASK}"']
             at = _end_of_value(text, name.end())
-    return "".join([*kept, text[at:]])
+    return "".join([*parts, text[at:]])
 
 
 def _end_of_value(text: str, begin: int) -> int:
-    """Where an object or a list ends that begins there; the end of the text if it never does."""
+    """Find the end of the object or list at ``begin``; the end of the text if it is unclosed."""
     depth = 0
     for bracket in _BRACKET.compiled.finditer(text, begin):
         depth += 1 if bracket.group() in "[{" else -1
@@ -235,9 +235,9 @@ def _end_of_value(text: str, begin: int) -> int:
 
 
 def _mask_code(match: re.Match[str]) -> str:
-    """A CVC has digits; what follows in words is a message about one."""
+    """Mask a CVC, which has digits; a value without any is a message about one."""
     name, between, _ = match.groups()
-    is_bare = between.rstrip().endswith(":")  # in JSON it was a number
+    is_bare = between.rstrip().endswith(":")  # a JSON number
     return f'{name}{between}"{MASK}"' if is_bare else f"{name}{between}{MASK}"
 
 
@@ -249,9 +249,9 @@ def _unescaped(match: re.Match[str]) -> str:
         code = int(in_decimal) if in_decimal else int(in_json or in_hexadecimal, 16)
     letter = chr(code)
     category = unicodedata.category(letter)
-    if category == "Cs":  # half of a letter is no text, and no part of a secret
+    if category == "Cs":  # a lone surrogate is no text, and no part of a secret
         return match.group()
-    return " " if category == "Cc" else letter  # a line feed would end a text in JSON
+    return " " if category == "Cc" else letter  # a raw line feed would break a JSON string
 
 
 def _mask_digits(match: re.Match[str]) -> str:
@@ -272,7 +272,7 @@ def _mask_digits(match: re.Match[str]) -> str:
 
 
 def _mask_run(text: str) -> str:
-    """Mask card numbers; each begins and ends with a group."""
+    """Mask the card numbers in a run; each begins and ends at the edge of a group."""
     groups = list(_GROUP.compiled.finditer(text))
     masked: list[str] = []
     at = first = checks = 0
@@ -290,9 +290,9 @@ def _mask_run(text: str) -> str:
 
 
 def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, int]:
-    """The last group with which a card number can end that begins with ``first``, and how many were checked.
+    """Find the last group of the longest card number that begins at ``first``, and count the checks.
 
-    A part of a longer number may look like a card number, too.
+    The longest one, because part of a number may look like a card number, too.
     """
     digits, checked = "", 0
     last: int | None = None
@@ -307,6 +307,6 @@ def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, in
 
 
 def _is_card_number(digits: str) -> bool:
-    begin = "".join(str(int(digit)) for digit in digits[:4])  # other scripts have digits of their own
+    begin = "".join(str(int(digit)) for digit in digits[:4])  # int() also reads the digits of other scripts
     prefix = _SHORT if len(digits) == DIGITS_MIN else _PREFIX
     return prefix.fullmatch(begin) is not None and is_luhn(digits)

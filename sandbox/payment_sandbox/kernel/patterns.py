@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used, so that starting up stays fast."""
+"""Regular expressions that are compiled on first use, for a fast startup."""
 
 import re
 from functools import cached_property
@@ -6,7 +6,7 @@ from typing import Any, AnyStr, Final, Generic
 
 
 class Pattern(Generic[AnyStr]):
-    """A regular expression; it has the methods of a compiled one that the sandbox uses."""
+    """A lazily compiled regular expression, with the methods that the sandbox uses."""
 
     def __init__(self, pattern: AnyStr, flags: int = 0) -> None:
         self.pattern: AnyStr = pattern
@@ -18,15 +18,15 @@ class Pattern(Generic[AnyStr]):
         return re.compile(self.pattern, self._flags)
 
     def search(self, text: AnyStr) -> re.Match[AnyStr] | None:
-        """The first place in the text that matches."""
+        """Return the first match in the text."""
         return self.compiled.search(text)
 
     def fullmatch(self, text: AnyStr) -> re.Match[AnyStr] | None:
-        """A match of the whole text."""
+        """Return the match of the whole text."""
         return self.compiled.fullmatch(text)
 
     def sub(self, replacement: Any, text: AnyStr) -> AnyStr:
-        """The text with all matches replaced."""
+        """Return the text with all matches replaced."""
         return self.compiled.sub(replacement, text)
 
 
@@ -34,11 +34,11 @@ NOT_TEXT: Final = Pattern("[\ud800-\udfff\x00]")
 """Lone surrogates and NUL: JSON and YAML can escape them, but they are refused everywhere."""
 
 UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""An identifier of the service; its first part is enough for people to tell two apart."""
+"""An identifier; its first group is enough for people to tell two apart."""
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what would break the line or control a terminal."""
+    """Escape the characters that would break the line or control a terminal."""
     if text.isprintable():
         return text
     return "".join(

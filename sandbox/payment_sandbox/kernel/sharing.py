@@ -1,4 +1,4 @@
-"""One copy of what many records have in common."""
+"""Interning: equal values of many records share one copy."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar
@@ -6,17 +6,17 @@ from typing import Any, Final, TypeVar
 Value = TypeVar("Value")
 
 NOTHING: Final[Mapping[str, Any]] = {}
-"""The fields of whatever has none; a mapping of its own would take more memory than some records."""
+"""The shared empty mapping; one per record would take more memory than some records."""
 
-LENGTH_MAX: Final = 100  # longer texts are rarely the same
+LENGTH_MAX: Final = 100  # longer texts rarely repeat
 KNOWN_MAX: Final = 1000
 TEXTS_ONLY: Final = frozenset({str})
 
 
 class SharedValues:
-    """Texts that come again and again, such as names of fields, and objects of texts.
+    """A cache of recurring texts, such as field names, and of objects whose values are all texts.
 
-    When there are many, all are forgotten: the next records have others in common.
+    A full cache is cleared, because later records have other values in common.
     """
 
     __slots__ = ("_known",)
@@ -25,7 +25,7 @@ class SharedValues:
         self._known: dict[Hashable, Any] = {}
 
     def value(self, value: Any) -> Any:
-        """Equal data whose texts are shared; an object or a list is copied."""
+        """Return equal data with shared texts; objects and lists are copied."""
         kind = type(value)
         if kind is str:
             if len(value) > LENGTH_MAX:
@@ -37,9 +37,9 @@ class SharedValues:
         return list(map(self.value, value)) if kind is list else value
 
     def object(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The first object with the same texts in the same order; another one if there are other values."""
+        """Return the cached object with the same texts in the same order; other objects as they are."""
         if not TEXTS_ONLY.issuperset(map(type, fields.values())):
-            return fields  # 1, 1.0 and true are equal, and written differently
+            return fields  # 1, 1.0 and True are equal, but serialized differently
         return self._remember(tuple(fields.items()), fields) if fields else NOTHING
 
     def _remember(self, key: Hashable, value: Value) -> Value:

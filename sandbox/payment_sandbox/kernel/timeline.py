@@ -18,13 +18,13 @@ class Due(NamedTuple, Generic[Item]):
 
 
 class Timeline(Generic[Item]):
-    """Holds due items; items due at the same time come in the order in which they were added."""
+    """A clock with a queue of due items; ties come in the order in which they were added."""
 
     __slots__ = ("_heap", "moved", "now", "sequence")
 
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
-        self.moved: Callable[[datetime], None] | None = None  # is told of every new time
+        self.moved: Callable[[datetime], None] | None = None  # called with every new time
         self.sequence = sequence  # the newest item's number, which orders ties
         self._heap: list[Due[Item]] = list(entries)  # sequences are unique, so items are never compared
         heapq.heapify(self._heap)
@@ -44,17 +44,17 @@ class Timeline(Generic[Item]):
         heapq.heappush(self._heap, due)
 
     def some(self, first: int, count: int) -> list[Due[Item]]:
-        """A few items, in no order; piece by piece, they are all that stay meanwhile."""
+        """Return a slice of the items, unordered; all slices together cover the items that stay meanwhile."""
         return self._heap[first : first + count]
 
     def head(self) -> Due[Item] | None:
-        """The item that is due first; it is not removed."""
+        """Return the item that is due first, without removing it."""
         heap = self._heap
         return heap[0] if heap else None
 
-    def remove(self, gone: Collection[int]) -> None:
+    def remove(self, sequences: Collection[int]) -> None:
         """Remove the items with these sequence numbers; cheap if they are due first."""
-        heap, remaining = self._heap, set(gone)
+        heap, remaining = self._heap, set(sequences)
         while remaining and heap and heap[0].sequence in remaining:
             remaining.remove(heapq.heappop(heap).sequence)
         if remaining:
@@ -62,7 +62,7 @@ class Timeline(Generic[Item]):
             heapq.heapify(self._heap)
 
     def move_to(self, moment: datetime) -> None:
-        """Go to ``moment``; an earlier moment than now changes nothing."""
+        """Advance to ``moment``; a no-op if it is not after now."""
         if moment > self.now:
             self.now = moment
             if self.moved is not None:
@@ -73,12 +73,12 @@ class Timeline(Generic[Item]):
         return iter(sorted(self._heap))
 
     def first(self) -> Iterator[Due[Item]]:
-        """All items, earliest first, sorted lazily."""
+        """Yield all items, earliest first, sorted lazily."""
         heap = self._heap
-        nearest = [(heap[0], 0)] if heap else []
-        while nearest:
-            due, place = heapq.heappop(nearest)
+        candidates = [(heap[0], 0)] if heap else []
+        while candidates:
+            due, index = heapq.heappop(candidates)
             yield due
-            for child in (2 * place + 1, 2 * place + 2):
-                with suppress(IndexError):  # read without a lock, it may be shorter by now
-                    heapq.heappush(nearest, (heap[child], child))
+            for child in (2 * index + 1, 2 * index + 2):
+                with suppress(IndexError):  # read without a lock, so the heap may have shrunk
+                    heapq.heappush(candidates, (heap[child], child))

@@ -1,4 +1,4 @@
-"""Periods of time and moments, in ISO 8601."""
+"""Periods and timestamps in ISO 8601."""
 
 import re
 from calendar import monthrange
@@ -37,9 +37,9 @@ class Period(NamedTuple):
     rest: timedelta
 
     @staticmethod
-    @lru_cache(maxsize=1024)  # merchants use the same few periods again and again
+    @lru_cache(maxsize=1024)  # merchants use few different periods
     def parse(spelling: str) -> "Period":
-        """Read a duration such as ``PT30M``, ``P1M`` or ``P2W``.
+        """Parse a duration such as ``PT30M``, ``P1M`` or ``P2W``.
 
         Raises:
             PeriodError: the text is not a duration, or is negative.
@@ -59,7 +59,7 @@ class Period(NamedTuple):
 
     @classmethod
     def of(cls, period: "Period | str | timedelta") -> "Period":
-        """The period that a text such as ``PT10M`` or a ``timedelta`` means.
+        """Convert a text such as ``PT10M``, or a ``timedelta``, to a period.
 
         Raises:
             PeriodError: the text is not a duration, or is negative.
@@ -71,11 +71,11 @@ class Period(NamedTuple):
 
     @property
     def is_zero(self) -> bool:
-        """Whether it has no length."""
+        """Whether its length is zero."""
         return not self.months and not self.rest
 
     def after(self, moment: datetime) -> datetime:
-        """The moment one period after ``moment``; a month after the 31st is the last day of the next month.
+        """Return the moment one period after ``moment``; a month after the 31st is the next month's last day.
 
         A result beyond the year 9999 becomes the last moment of that year.
         """
@@ -85,13 +85,13 @@ class Period(NamedTuple):
             return LAST_MOMENT
 
     def last_up_to(self, limit: datetime, moment: datetime) -> datetime:
-        """The last moment up to ``limit`` that comes when period after period follows ``moment``.
+        """Add whole periods to ``moment``, as many as end at or before ``limit``.
 
-        It is ``moment`` itself if not even one ends by then. None ends at the calendar's last moment.
+        A period that would end at the calendar's last moment does not count.
         """
         if not self.months:
             return moment + max(0, (limit - moment) // self.rest) * self.rest
-        # a day that a short month has cut stays cut, so months are gone through; the calendar has few
+        # one by one, because a short month clips the day for good; the calendar has few months
         while (after := self.after(moment)) <= limit and after < LAST_MOMENT:
             moment = after
         return moment
@@ -101,13 +101,13 @@ class Period(NamedTuple):
 
 
 def spelled(duration: timedelta) -> str:
-    """A duration in ISO 8601: days and seconds.
+    """Format a duration in ISO 8601: days and seconds.
 
     Raises:
         ValueError: it is negative.
     """
     if duration < timedelta():
-        raise ValueError(f"a period is not negative: {duration}")
+        raise ValueError(f"a period cannot be negative: {duration}")
     fraction = f".{duration.microseconds:06}".rstrip("0").rstrip(".")
     seconds = f"T{duration.seconds}{fraction}S" if duration.seconds or fraction or not duration.days else ""
     return f"P{f'{duration.days}D' if duration.days else ''}{seconds}"
@@ -126,7 +126,7 @@ def add_months(moment: datetime, months: int) -> datetime:
     return moment.replace(year=year, month=month, day=min(moment.day, monthrange(year, month)[1]))
 
 
-@lru_cache(maxsize=256)  # one answer shows the same few moments many times
+@lru_cache(maxsize=256)  # a response repeats the same few moments
 def timestamp(moment: datetime) -> str:
-    """ISO 8601 with microseconds and +00:00 (SET-19)."""
+    """Format a moment in ISO 8601, with microseconds and +00:00 (SET-19)."""
     return moment.isoformat(timespec="microseconds")

@@ -39,10 +39,10 @@ REFUND: Final[Method] = Refund()
 
 
 def details_fields() -> dict[str, DetailField]:
-    """The ``payment_method_details`` fields of all methods, by name."""
+    """Return the ``payment_method_details`` fields of all methods, by name."""
     return {field.name: field for method in ALL for field in method.capabilities.details}
 
 
 def behaviour_of(transaction: Transaction) -> Method:
-    """What controls a transaction: its method, or ``REFUND`` for a refund."""
+    """Return the method that controls a transaction, or ``REFUND`` for a refund."""
     return REFUND if transaction.credit_debit == "debit" else BY_NAME[transaction.method]

@@ -49,7 +49,7 @@ class BankRedirectNl(PageMethod):
     )
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """The issuer is required and must be in the list (IDR-01, IDR-06)."""
+        """Require an issuer from the list (IDR-01, IDR-06)."""
         issuer_id = draft.details.get("issuer_id")
         known = [issuer.id for issuer in ISSUERS]
         if issuer_id in known:
@@ -70,7 +70,7 @@ class BankRedirectNl(PageMethod):
         return [Reveal(details), *super().begin(attempt, terms)]
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
-        """Who paid, as reported by the bank (IDR-04)."""
+        """Return the payer, as reported by the bank (IDR-04)."""
         return {
             **payer(attempt.asked["issuer_id"], terms.ids),
             "consumer_city": "Utrecht",
@@ -78,7 +78,7 @@ class BankRedirectNl(PageMethod):
         }
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """The bank's own status follows the attempt's."""
+        """Let the bank's own status follow the attempt's."""
         steps = super().finish(attempt, action, terms)
         ended = {"fail": "Failure", "cancel": "Cancelled"}.get(action.action)
         return [Reveal({"status": ended}), *steps] if ended and isinstance(steps[0], Move) else steps

@@ -1,4 +1,4 @@
-"""A SEPA transfer: the money arrives days later, in a different amount, or never."""
+"""A SEPA transfer: the money may arrive days later, in a different amount, or never."""
 
 from collections.abc import Sequence
 
@@ -48,11 +48,11 @@ class BankTransfer:
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The outcome keys that apply to this attempt."""
+        """Return the outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """A transfer needs no details (SEPA-05)."""
+        """Accept any request: a transfer needs no details (SEPA-05)."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -75,11 +75,11 @@ class BankTransfer:
         return [Later(Period.parse(credit.get("after", AT_ONCE)), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """A visit to the page with the account number changes nothing."""
+        """Change nothing: the page only shows the account number."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """A partial credit leaves it pending; the full amount completes it, even after expiry."""
+        """Complete the transfer with the full amount, even after expiry; less leaves it pending."""
         outstanding_cents = attempt.amount_cents - attempt.credited_cents
         amount_cents = outstanding_cents if action.amount_cents is None else action.amount_cents
         credit = Credit(amount_cents)
@@ -88,6 +88,6 @@ class BankTransfer:
         return [credit, Reveal(payer(ISSUERS[0].id, terms.ids)), Move(Trigger.PAY)]
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """The bank can credit a pending or expired transfer, but not in test mode."""
+        """Let the bank credit a pending or expired transfer, except in test mode."""
         awaited = attempt.status in (TransactionStatus.PENDING, TransactionStatus.EXPIRED)
         return (CREDIT,) if awaited and not terms.is_test else ()

@@ -1,4 +1,4 @@
-"""What payment methods share: how each is declared, and the behaviour of several."""
+"""Shared by the payment methods: their declarations, and the behaviour common to several."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -42,7 +42,7 @@ class Labels(NamedTuple):
     flemish: str | None = None  # None: as in Dutch
 
     def __getitem__(self, tag: Any) -> Any:
-        """The label in the language of a tag such as ``nl``; English if there is none."""
+        """Return the label in the language of a tag such as ``nl``, or else in English."""
         if tag == "nl-BE" and self.flemish is not None:
             return self.flemish
         return {"nl": self.dutch, "de": self.german, "fr": self.french}.get(str(tag)[:2], self.english)
@@ -68,10 +68,10 @@ class TriggerValue(NamedTuple):
 
 
 PageKind = Literal["login", "card", "invoice", "sheet", "transfer", "terms", "scan"]
-"""The kinds of payment page; ``web/pages/payment.py`` knows what each shows."""
+"""The kinds of payment page; ``web/pages/payment.py`` renders them."""
 
 Icon = Literal["bank", "card", "later", "transfer", "wallet"]
-"""The pictures in ``web/pages/assets``."""
+"""The icons in ``web/pages/assets``."""
 
 
 class Capabilities(NamedTuple):
@@ -90,19 +90,19 @@ class Capabilities(NamedTuple):
     needs_feature: str | None = None
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
     screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
-    page: PageKind = "login"  # which kind of page its customers see
+    page: PageKind = "login"  # the kind of page that its customers see
     icon: Icon = "bank"  # on the list of methods
-    hint: Labels | None = None  # under its label there
+    hint: Labels | None = None  # under its label on that list
     bank: Labels | None = None  # the name of the customer's bank on its page
     has_issuers: bool = False  # the customer chooses a bank first
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
-    always_reveals: tuple[str, ...] = ()  # the details that its page shows, from the beginning
+    always_reveals: tuple[str, ...] = ()  # the details that its page shows from the start
     triggers: tuple[TriggerValue, ...] = ()
 
 
 class AttemptDraft(NamedTuple):
-    """The parts of a request that a method checks; None where the request has no usable value."""
+    """The parts of a request that a method checks; None for a missing or unusable value."""
 
     path: str
     amount_cents: Cents | None
@@ -111,7 +111,7 @@ class AttemptDraft(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What a method may use of the project: its mode, features, vault, clock and identifiers."""
+    """The parts of a project that a method may use: mode, features, vault, clock and identifiers."""
 
     now: datetime
     is_test: bool
@@ -171,37 +171,37 @@ class Method(Protocol):
     capabilities: Capabilities
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The keys of a scenario's outcome that apply to this attempt."""
+        """Return the keys of a scenario's outcome that apply to this attempt."""
         ...
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Everything that is wrong with a request for this method."""
+        """Return all violations of a request for this method."""
         ...
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """The steps when an attempt is created."""
+        """Return the steps when an attempt is created."""
         ...
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """The steps when the customer opens the payment page."""
+        """Return the steps when the customer opens the payment page."""
         ...
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """The steps after an action; only called with one of ``actions``."""
+        """Return the steps after an action; called only with one of ``actions``."""
         ...
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """The names of the actions that are possible in the current state."""
+        """Return the names of the actions that are possible in the current state."""
         ...
 
 
 def succeeded(attempt: Transaction) -> Move:
-    """The move on success: an authorization if the attempt has a capture mode, otherwise a sale."""
+    """Return the move on success: an authorization if the attempt has a capture mode, otherwise a sale."""
     return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
 
 
 def planned_after(attempt: Transaction, default: str = AT_ONCE) -> Period:
-    """How long the actor waits, as planned by the scenario."""
+    """Return the delay before the actor acts, as planned by the scenario."""
     return Period.parse(attempt.plan.get("after", default))
 
 
@@ -226,7 +226,7 @@ PLANNED_ACTIONS: Final[Mapping[str, str | None]] = {
     "cancels": "cancel",
     "abandons": "visit",
 }
-"""What a customer does on a page, by the word for it in scenarios."""
+"""The customer's action on a page, by its word in scenarios."""
 
 
 class PageMethod:
@@ -236,11 +236,11 @@ class PageMethod:
     capabilities: Capabilities
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The outcome keys that apply to this attempt."""
+        """Return the outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Nothing to check beyond the form."""
+        """Accept any request that the form accepts."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -248,7 +248,7 @@ class PageMethod:
         return [OpenPage(), *self.planned(attempt, planned_after(attempt))]
 
     def planned(self, attempt: Transaction, after: Period) -> Sequence[Step]:
-        """The customer's automatic action, as planned by the scenario."""
+        """Return the customer's automatic action, as planned by the scenario."""
         action = PLANNED_ACTIONS[attempt.plan.get("customer", "waits")]
         if action is None:
             return []
@@ -267,7 +267,7 @@ class PageMethod:
         ]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """The first visit starts the payment; later visits change nothing (SET-36)."""
+        """Start the payment on the first visit; later visits change nothing (SET-36)."""
         return [Move(Trigger.VISIT)] if attempt.status == TransactionStatus.NEW else []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -284,22 +284,22 @@ class PageMethod:
         return [Reveal(revealed), succeeded(attempt)] if revealed else [succeeded(attempt)]
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
-        """The details that a payment reveals."""
+        """Return the details that a payment reveals."""
         return {}
 
     def failure(self, action: Action) -> str:
-        """The reason for a failure if the action gives none."""
+        """Return the reason for a failure whose action gives none."""
         return "The payment was refused"
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """The customer can act until the attempt ends."""
+        """Let the customer act until the attempt ends."""
         if attempt.status in (TransactionStatus.NEW, TransactionStatus.PROCESSING):
             return (VISIT, PAY, CANCEL, FAIL)
         return ()
 
 
 class Issuer(NamedTuple):
-    """A bank."""
+    """A bank that customers can choose."""
 
     id: Annotated[str, "The bank's BIC."]
     name: str
@@ -329,12 +329,12 @@ def iban(country: str, account: str) -> str:
 
 
 def dutch_iban(bic: str, ids: Ids) -> str:
-    """A new account at the bank of this BIC."""
+    """Generate an account number at the bank with this BIC."""
     return iban("NL", bic[:4] + ids.digits("account", 10))
 
 
 def payer(bic: str, ids: Ids) -> dict[str, Any]:
-    """Who paid, from which account."""
+    """Return the name and the account of the payer."""
     return {"consumer_bic": bic, "consumer_iban": dutch_iban(bic, ids), "consumer_name": "J. de Vries"}
 
 
@@ -347,12 +347,12 @@ ERROR: Final = "We could not check your details. Please correct your address and
 
 
 def declined(reason: str | None) -> Move:
-    """The customer is not accepted (ERR-02)."""
+    """Return the move for a declined customer (ERR-02)."""
     return Move(Trigger.DECLINE, reason or DECLINED)
 
 
 def erred(reason: str | None) -> Move:
-    """An error that the customer can fix; the text is for the customer (ERR-01)."""
+    """Return the move for an error that the customer can fix; the customer sees the text (ERR-01)."""
     return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)
 
 
@@ -360,7 +360,7 @@ SETTLES_AFTER: Final = "PT1M"
 
 
 class Refund:
-    """Not a payment method: the money goes back by the order's own method."""
+    """The pseudo-method of refunds; the money goes back by the order's own method."""
 
     name = "refund"
     capabilities = Capabilities(
@@ -377,11 +377,11 @@ class Refund:
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The outcome keys that apply to this attempt."""
+        """Return the outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Nothing to check here: the order's ledger checks refunds."""
+        """Accept any request; the order's ledger checks refunds."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -396,7 +396,7 @@ class Refund:
         return [Move(Trigger.START), Later(planned_after(attempt, SETTLES_AFTER), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """A refund has no page."""
+        """Do nothing: a refund has no page."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -406,5 +406,5 @@ class Refund:
         return [succeeded(attempt)]
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """The processor acts once."""
+        """Let the processor act once."""
         return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

@@ -40,7 +40,7 @@ USES: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING}
 
 
 def stored_use(details: Mapping[str, Any]) -> str | None:
-    """How a payment uses a stored card: one-click, recurring, or None."""
+    """Return the use of a stored card by a payment: one-click, recurring, or None."""
     for key, use in USES.items():
         if details.get(key) == use:
             return use
@@ -48,7 +48,7 @@ def stored_use(details: Mapping[str, Any]) -> str | None:
 
 
 def first_use(details: Mapping[str, Any]) -> str | None:
-    """The use for which a first payment stores its card, or None."""
+    """Return the use for which a first payment stores its card, or None."""
     for key, use in USES.items():
         if details.get(key) == FIRST:
             return use
@@ -108,7 +108,7 @@ class CreditCard(PageMethod):
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The outcome keys that apply to this attempt."""
+        """Return the outcome keys that apply to this attempt."""
         by_customer, stored = self.capabilities.outcomes
         return by_customer if stored_use(attempt.asked) is None else stored
 
@@ -148,7 +148,7 @@ class CreditCard(PageMethod):
         )
         return refused + [
             Violation(
-                f"{path}.{key}", f"this merchant is not approved for it: {feature} is off", rule=APPROVED[key]
+                f"{path}.{key}", f"is not enabled for this merchant: {feature} is off", rule=APPROVED[key]
             )
             for key, features in needed.items()
             if key in details
@@ -189,7 +189,7 @@ class CreditCard(PageMethod):
         if use is None:
             return [Reveal(shown), *super().begin(attempt, terms)]
         credential = terms.find_credential(attempt.asked["vault_token"])
-        assert credential is not None, "checked before"
+        assert credential is not None, "the token was checked"
         credential.refuse_expired(terms.now)
         return [self._stored_card(shown, credential), *self._charge(use, attempt)]
 
@@ -217,7 +217,7 @@ class CreditCard(PageMethod):
         return succeeded(attempt)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """The processor settles a stored card; a customer pays, fails or cancels."""
+        """Settle a stored card for the processor, or handle an action of the customer."""
         if action.actor == PROCESSOR:
             return [self._settled(attempt, action.name == REJECT, action.reason)]
         return super().finish(attempt, action, terms)
@@ -233,11 +233,11 @@ class CreditCard(PageMethod):
         return [revealed, *stored, succeeded(attempt)]
 
     def failure(self, action: Action) -> str:
-        """The reason: a failed challenge for the configurable card, otherwise a decline."""
+        """Return the default reason: a failed challenge for the configurable card, otherwise a decline."""
         return "3-D Secure: not authenticated" if action.card == CONFIGURABLE else "Do not honour"
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """A stored card waits for the processor, any other card for the customer."""
+        """Let the processor act on a stored card, and the customer on any other card."""
         if stored_use(attempt.asked) is None:
             return super().actions(attempt, terms)
         return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

@@ -46,11 +46,11 @@ class InvoiceLaterB:
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The outcome keys that apply to this attempt."""
+        """Return the outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Nothing more to check: the capabilities require lines and customer."""
+        """Accept any request: the capabilities already require lines and a customer."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -60,13 +60,13 @@ class InvoiceLaterB:
         return [OpenPage(), Move(Trigger.ACCEPT)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """The page only explains what happens next."""
+        """Change nothing: the page only explains the next steps."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """There are no actions, so no steps."""
+        """Do nothing, because there are no actions."""
         return []
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """There are no actions."""
+        """Return no actions: only the merchant acts."""
         return ()

@@ -88,7 +88,7 @@ class PayLaterA(PageMethod):
         return super().finish(attempt, action, terms)
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """While the screening is pending, only it can act."""
+        """Let only the screening act while it is pending."""
         if attempt.status == TransactionStatus.PENDING:
             return (APPROVE, DECLINE, ERR)
         return super().actions(attempt, terms)

@@ -36,5 +36,5 @@ class WalletApple(PageMethod):
     )
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
-        """The card in the wallet, masked."""
+        """Return the masked card of the wallet."""
         return {"truncated_pan": CARDS[FRICTIONLESS].truncated_pan}

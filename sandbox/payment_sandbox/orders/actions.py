@@ -23,7 +23,7 @@ ACTIONS: Final = {
 
 
 class Action(NamedTuple):
-    """One action of an actor; the other fields give the details, if any."""
+    """One action of an actor; the other fields hold its details, if any."""
 
     actor: str
     action: str
@@ -40,5 +40,5 @@ class Action(NamedTuple):
         return f"{self.actor} {self.action}"
 
     def as_mapping(self) -> dict[str, Any]:
-        """The fields that are set."""
+        """Return the fields that are set."""
         return {name: value for name, value in self._asdict().items() if value is not None}

@@ -14,9 +14,9 @@ _GROUPED: Final = Pattern(r"[0-9]{1,3}(?:(?:\.[0-9]{3}){1,3},|(?:,[0-9]{3}){1,3}
 
 
 def typed_euros(text: str) -> Cents:
-    """The cents that somebody typed as euros, with a decimal point or comma: ``12,95`` is 1295.
+    """Parse an amount typed in euros, with a decimal point or comma: ``12,95`` is 1295 cents.
 
-    Thousands may be apart if cents follow: ``1.234,50`` and ``1,234.50`` are 123450.
+    Thousands separators are accepted if cents follow: ``1.234,50`` and ``1,234.50`` are 123450.
 
     Raises:
         ValueError: not an amount.

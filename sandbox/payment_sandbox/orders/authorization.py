@@ -1,4 +1,4 @@
-"""Authorizations: what is captured, voided and left."""
+"""Authorizations: captured, voided and remaining amounts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ from payment_sandbox.orders.refusals import (
 
 
 class Taken(StrEnum):
-    """Where an entry's money went."""
+    """How an entry took its money: by a capture or a void."""
 
     CAPTURED = "captured"
     VOIDED = "voided"
@@ -85,19 +85,20 @@ class Authorization(NamedTuple):
         return not self.is_over and self.remaining_cents > 0
 
     def quantities(self, taken: Taken) -> dict[int, int]:
-        """Captured or voided quantities by line index."""
+        """Return the captured or the voided quantities by line index."""
         return merged(entry.quantities for entry in self.entries if entry.taken is taken)
 
     def remaining_quantities(self) -> dict[int, int]:
-        """The remaining quantities by line index."""
-        gone = merged(entry.quantities for entry in self.entries)
-        return {index: line.quantity - gone.get(index, 0) for index, line in enumerate(self.lines)}
+        """Return the remaining quantities by line index."""
+        taken = merged(entry.quantities for entry in self.entries)
+        return {index: line.quantity - taken.get(index, 0) for index, line in enumerate(self.lines)}
 
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The captured and the voided quantities by line index, once nothing remains (A41).
+        """Return the captured and the voided quantities by line index, once nothing remains (A41).
 
-        Items that no request addressed by line were taken by amount. Voids by amount are assigned to whole
-        items, last lines first; the other items count as captured. Without any capture, all are voided.
+        Items that no request addressed by line were captured or voided by amount. Voids by amount are
+        assigned to whole items, last lines first; the other items count as captured. Without any capture,
+        all are voided.
         """
         addressed = merged(
             entry.quantities
@@ -105,42 +106,44 @@ class Authorization(NamedTuple):
             if entry.style is Style.LINES and entry.taken is Taken.CAPTURED
         )
         voided = self.quantities(Taken.VOIDED)
-        left_cents = sum(
+        unassigned_cents = sum(
             entry.amount_cents
             for entry in self.entries
             if entry.style is Style.AMOUNT and entry.taken is Taken.VOIDED
         )
         captured: dict[int, int] = {}
         for index, line in reversed(list(enumerate(self.lines))):
-            gone = voided.get(index, 0)
-            free = line.quantity - addressed.get(index, 0) - gone
+            voided_by_line = voided.get(index, 0)
+            unaddressed = line.quantity - addressed.get(index, 0) - voided_by_line
             if not self.captured_cents:
-                fitting = free
+                fitting = unaddressed
             else:
-                fitting = min(free, left_cents // line.amount_cents) if line.amount_cents > 0 else 0
-            left_cents -= fitting * line.amount_cents
-            voided[index], captured[index] = gone + fitting, line.quantity - gone - fitting
+                affordable = unassigned_cents // line.amount_cents if line.amount_cents > 0 else 0
+                fitting = min(unaddressed, affordable)
+            unassigned_cents -= fitting * line.amount_cents
+            voided[index] = voided_by_line + fitting
+            captured[index] = line.quantity - voided[index]
         return dict(sorted(captured.items())), dict(sorted(voided.items()))
 
     @property
     def capture_style(self) -> "Style | None":
-        """The style of earlier captures, which later ones must use; None if any (CAP-08, CAP-09)."""
+        """The style of earlier captures, which later ones must use; None if any will do (CAP-08, CAP-09)."""
         binding = [e.style for e in self.entries if e.taken is Taken.CAPTURED and e.style is not Style.FULL]
         return binding[0] if binding else None
 
     def capture_rest(self, *, now: datetime) -> "Authorization":
-        """Capture all that is left (END-11).
+        """Capture the remainder (END-11).
 
         Raises:
             AuthorizationExpired: ``now`` is at or past ``expires_at``.
-            AuthorizationDelayed: it is captured automatically.
+            AuthorizationDelayed: it will be captured automatically.
             CaptureExceedsRemainder: nothing is left.
         """
         self._refuse_capture(now)
         return self._take_rest(Taken.CAPTURED, now)
 
     def capture_delayed(self, *, now: datetime) -> "Authorization":
-        """Capture all that is left once a delayed authorization's period is over (CAP-05, CAP-07)."""
+        """Capture the remainder at the end of a delayed authorization's period (CAP-05, CAP-07)."""
         return self._take_rest(Taken.CAPTURED, now)
 
     def capture_amount(
@@ -157,7 +160,7 @@ class Authorization(NamedTuple):
         return self._take(Taken.CAPTURED, Style.AMOUNT, amount_cents, (), description, now)
 
     def capture_lines(
-        self, asked: Sequence[LineQuantity], description: str | None, *, now: datetime
+        self, requested: Sequence[LineQuantity], description: str | None, *, now: datetime
     ) -> "Authorization":
         """Capture quantities of lines (CAP-04, CAP-06, CAP-08).
 
@@ -166,30 +169,30 @@ class Authorization(NamedTuple):
             CaptureStyleMixed: earlier captures were by amount.
             CaptureExceedsRemainder: less is left of a line, or of the amount.
         """
-        require_known(self.lines, asked)
+        require_known(self.lines, requested)
         self._refuse_capture(now)
         self._refuse_style(Style.LINES)
-        return self._take_lines(Taken.CAPTURED, asked, description, now)
+        return self._take_lines(Taken.CAPTURED, requested, description, now)
 
     def void_amount(self, amount_cents: Cents, description: str | None, *, now: datetime) -> "Authorization":
-        """Void part of what is left (VOID-01)."""
+        """Void part of the remainder (VOID-01)."""
         self._refuse_over(now)
         return self._take(Taken.VOIDED, Style.AMOUNT, amount_cents, (), description, now)
 
     def void_lines(
-        self, asked: Sequence[LineQuantity], description: str | None, *, now: datetime
+        self, requested: Sequence[LineQuantity], description: str | None, *, now: datetime
     ) -> "Authorization":
         """Void quantities of lines (STA-20)."""
-        require_known(self.lines, asked)
+        require_known(self.lines, requested)
         self._refuse_over(now)
-        return self._take_lines(Taken.VOIDED, asked, description, now)
+        return self._take_lines(Taken.VOIDED, requested, description, now)
 
     def void_rest(self, *, now: datetime) -> "Authorization":
-        """Void all that is left (VOID-02)."""
+        """Void the remainder (VOID-02)."""
         return self._take_rest(Taken.VOIDED, now)
 
     def ended(self) -> "Authorization":
-        """The same ledger, closed to captures and voids."""
+        """Return the same ledger, closed to captures and voids."""
         return self._replace(is_over=True)
 
     def _sum(self, taken: Taken) -> Cents:
@@ -230,9 +233,9 @@ class Authorization(NamedTuple):
         return self._take(taken, Style.FULL, self.remaining_cents, quantities, None, now)
 
     def _take_lines(
-        self, taken: Taken, asked: Sequence[LineQuantity], description: str | None, now: datetime
+        self, taken: Taken, requested: Sequence[LineQuantity], description: str | None, now: datetime
     ) -> "Authorization":
-        quantities, short = allocate(self.lines, self.remaining_quantities(), asked)
+        quantities, short = allocate(self.lines, self.remaining_quantities(), requested)
         if short:
             raise _exceeds(taken)("; ".join(short))
         amount_cents = quantities_total_cents(self.lines, quantities)

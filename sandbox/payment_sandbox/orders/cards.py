@@ -18,7 +18,7 @@ class Card(NamedTuple):
     name: str
     family: str
     flow: str
-    number: str  # testers type it in; it is never shown
+    number: str  # for testers to type; responses never show it
     refusal: str | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Scheduled work, as plain data that ``operations.perform`` carries out."""
+"""Scheduled commands, as plain data; ``operations.due`` runs them."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -8,14 +8,14 @@ from payment_sandbox.orders.actions import Action
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Command:
-    """Scheduled work on an order; whether it still applies is checked when it is due."""
+    """A scheduled command on an order; it checks whether it still applies when it is due."""
 
     order_id: str
     kind: ClassVar[str] = ""
 
     @property
     def label(self) -> str:
-        """What the agenda shows."""
+        """Its label on the agenda."""
         return f"{self.kind.replace('-', ' ')} of {self.order_id}"
 
 
@@ -28,7 +28,7 @@ class ExpirePage(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpireAttempt(Command):
-    """The time to pay by this attempt is over."""
+    """The attempt's time to pay runs out."""
 
     transaction_id: str
     kind: ClassVar[str] = "expiry"
@@ -44,7 +44,7 @@ class ExpireAuthorization(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaptureDelayed(Command):
-    """A delayed authorization captures what is left."""
+    """A delayed authorization captures its remainder."""
 
     transaction_id: str
     kind: ClassVar[str] = "delayed-capture"
@@ -52,7 +52,7 @@ class CaptureDelayed(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Perform(Command):
-    """A customer, bank, screening or processor acts automatically, as the scenario says."""
+    """A customer, bank, screening or processor acts automatically, as the scenario planned."""
 
     transaction_id: str
     action: Action
@@ -60,13 +60,13 @@ class Perform(Command):
 
     @property
     def label(self) -> str:
-        """What the agenda shows."""
+        """Its label on the agenda."""
         return f"{self.action.name} for {self.order_id}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttemptDelivery(Command):
-    """A webhook is tried again, or for the first time after a delay."""
+    """A webhook is retried, or sent for the first time after a delay."""
 
     delivery_id: str
     number: int
@@ -74,13 +74,13 @@ class AttemptDelivery(Command):
 
     @property
     def label(self) -> str:
-        """What the agenda shows."""
+        """Its label on the agenda."""
         return f"webhook attempt {self.number} for {self.order_id}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resend(AttemptDelivery):
-    """A webhook is sent once more, to another address or with another body, because somebody wants to see."""
+    """A webhook is resent by hand, with a URL or a body that overrides its own."""
 
     url: str | None = None
     body: str | None = None
@@ -88,8 +88,8 @@ class Resend(AttemptDelivery):
 
     @property
     def label(self) -> str:
-        """What the agenda shows."""
-        return f"webhook once more for {self.order_id}"
+        """Its label on the agenda."""
+        return f"webhook resend for {self.order_id}"
 
 
 ALL: Final[tuple[type[Command], ...]] = (

@@ -45,12 +45,12 @@ class LineQuantity(NamedTuple):
 
 
 def total_cents(lines: Iterable[OrderLine]) -> Cents:
-    """The total of the lines."""
+    """Add up the lines."""
     return sum(line.amount_cents * line.quantity for line in lines)
 
 
 def quantities_total_cents(lines: Sequence[OrderLine], quantities: Quantities) -> Cents:
-    """The total of these quantities."""
+    """Add up these quantities of the lines."""
     return sum(lines[index].amount_cents * quantity for index, quantity in quantities)
 
 
@@ -63,7 +63,7 @@ def merged(parts: Iterable[Quantities]) -> dict[int, int]:
     return sums
 
 
-def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> None:
+def require_known(lines: Sequence[OrderLine], requested: Sequence[LineQuantity]) -> None:
     """Refuse line ids that the order does not have.
 
     Raises:
@@ -72,7 +72,7 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
     known = {line.merchant_order_line_id for line in lines if line.merchant_order_line_id is not None}
     unknown = (
         (position, item.merchant_order_line_id)
-        for position, item in enumerate(asked)
+        for position, item in enumerate(requested)
         if item.merchant_order_line_id not in known
     )
     shown = sorted(known)[:ALLOWED_MAX]
@@ -89,20 +89,20 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
 
 
 def allocate(
-    lines: Sequence[OrderLine], remaining: dict[int, int], asked: Sequence[LineQuantity]
+    lines: Sequence[OrderLine], remaining: dict[int, int], requested: Sequence[LineQuantity]
 ) -> tuple[Quantities, list[str]]:
-    """Take the requested quantities from what is left of each line.
+    """Take the requested quantities from the remainder of each line.
 
     Lines with the same id are used in their order (A19).
 
     Returns:
-        The quantities by line index, and a message for each line with too little left.
+        The quantities by line index, and a message for each line whose remainder is too small.
     """
-    with_id = _with_something_left(lines, remaining)
+    with_id = _remaining_by_id(lines, remaining)
     available = dict(remaining)
     taken: dict[int, int] = {}
     short: list[str] = []
-    for item in asked:
+    for item in requested:
         missing = _take(item.quantity, with_id.get(item.merchant_order_line_id, deque()), available, taken)
         if missing and len(short) < VIOLATIONS_MAX:
             short.append(
@@ -112,10 +112,8 @@ def allocate(
     return tuple((index, quantity) for index, quantity in taken.items() if quantity), short
 
 
-def _with_something_left(
-    lines: Sequence[OrderLine], remaining: dict[int, int]
-) -> dict[str | None, deque[int]]:
-    """The indexes of the lines with something left, first to last, by the lines' ids."""
+def _remaining_by_id(lines: Sequence[OrderLine], remaining: dict[int, int]) -> dict[str | None, deque[int]]:
+    """Return the indexes of the lines with a remaining quantity, in order, by line id."""
     with_id: dict[str | None, deque[int]] = {}
     for index, line in enumerate(lines):
         if remaining.get(index, 0) > 0:
@@ -124,7 +122,7 @@ def _with_something_left(
 
 
 def _take(wanted: int, indexes: deque[int], available: dict[int, int], taken: dict[int, int]) -> int:
-    """Take a quantity from these lines, in their order; returns how much is missing."""
+    """Take a quantity from these lines, in order; return the shortfall."""
     while wanted and indexes:
         index = indexes[0]
         part = min(wanted, available[index])

@@ -12,7 +12,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class RefundEntry(NamedTuple):
-    """A refund as recorded on its order; if it failed, its amount can be refunded again."""
+    """A refund, recorded on its order; the amount of a failed one can be refunded again."""
 
     refund_id: str
     amount_cents: Cents
@@ -64,17 +64,17 @@ class Order:
 
     @property
     def return_url(self) -> str | None:
-        """Where the customer goes after the payment."""
+        """The URL to which the customer returns after the payment."""
         return self.sent.get("return_url")
 
     @property
     def webhook_url(self) -> str | None:
-        """Where its webhooks go; None means the project's URL."""
+        """The URL of its webhooks; None means the project's URL."""
         return self.sent.get("webhook_url")
 
     @property
     def expiration_period(self) -> str | None:
-        """How long its hosted page stays open, as the merchant wrote it."""
+        """The lifetime of its hosted page, as the merchant wrote it."""
         return self.sent.get("expiration_period")
 
     @property
@@ -99,7 +99,7 @@ class Order:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it has ended: its outcome is known, and no money is reserved any more."""
+        """Whether its outcome is final, with no money reserved any more."""
         reserved = (attempt.authorization for attempt in self.transactions)
         return not self.is_open and not any(held is not None and held.is_open for held in reserved)
 
@@ -129,17 +129,17 @@ class Order:
 
     @property
     def received_cents(self) -> Cents:
-        """Money that the merchant received by all attempts, refunds not subtracted (A45)."""
+        """The money received through all attempts, before refunds (A45)."""
         return sum(transaction.captured_cents for transaction in self.transactions)
 
     @property
     def captured_cents(self) -> Cents:
-        """How much of the order's amount the merchant received; anything beyond the amount does not count."""
+        """The received part of the order's amount; a surplus does not count."""
         return min(self.received_cents, self.amount_cents)
 
     @property
     def voided_cents(self) -> Cents:
-        """How much of the order's amount was voided."""
+        """The voided part of the order's amount."""
         voided = sum(
             transaction.authorization.voided_cents
             for transaction in self.transactions
@@ -167,14 +167,14 @@ class Order:
         return [name for name, holds in held.items() if holds]
 
     def transaction(self, transaction_id: str) -> Transaction | None:
-        """The transaction with this id, if the order has it."""
+        """Return the transaction with this id, or None."""
         for transaction in self.transactions:
             if transaction.id == transaction_id:
                 return transaction
         return None
 
     def copied(self) -> "Order":
-        """A copy to edit, with copies of its transactions."""
+        """Return a copy to edit, with copies of its transactions."""
         copy = object.__new__(Order)
         for name in _NAMES:
             setattr(copy, name, getattr(self, name))
@@ -209,5 +209,5 @@ REDUCED_FIELDS: Final = ("country", "ip_address")
 
 
 def reduced(customer: Mapping[str, Any]) -> dict[str, Any]:
-    """Country and IP address only, for projects with ``reduced_customer`` (CUS-13)."""
+    """Reduce a customer to country and IP address, for projects with ``reduced_customer`` (CUS-13)."""
     return {name: customer[name] for name in REDUCED_FIELDS if name in customer}

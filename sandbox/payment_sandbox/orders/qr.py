@@ -38,9 +38,9 @@ class QrRequest(NamedTuple):
             raise QrExpired(f"QR request {self.id} expired at {self.expires_at.isoformat()}")
         if self.one_off and self.scans:
             raise QrUsed(f"QR request {self.id} is one-off and was already scanned")
-        return self._replace(scans=self.scans + 1), self._settled(amount_cents)
+        return self._replace(scans=self.scans + 1), self._checked_cents(amount_cents)
 
-    def _settled(self, amount_cents: Cents | None) -> Cents:
+    def _checked_cents(self, amount_cents: Cents | None) -> Cents:
         if amount_cents is None or amount_cents == self.amount_cents:
             if self.amount_cents is None:
                 raise QrAmountRefused(f"QR request {self.id} has no amount: the payer must enter one")

@@ -1,4 +1,4 @@
-"""How much of an order can still be refunded, and by which lines."""
+"""The refundable remainder of an order, by amount and by line."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,12 +18,12 @@ from payment_sandbox.orders.refusals import Invalid, NothingToRefund, RefundExce
 
 
 def refundable_cents(order: Order) -> Cents:
-    """The captured or completed amount, minus the refunds that did not fail."""
+    """Return the captured or completed amount, minus the refunds that did not fail."""
     return order.received_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
 
 
 def refundable_quantities(order: Order) -> dict[int, int]:
-    """The quantities that can still be refunded, by line index."""
+    """Return the quantities that can still be refunded, by line index."""
     refunded = merged(refund.quantities for refund in order.refunds if not refund.failed)
     return {
         index: quantity - refunded.get(index, 0) for index, quantity in _captured_quantities(order).items()
@@ -31,7 +31,7 @@ def refundable_quantities(order: Order) -> dict[int, int]:
 
 
 def _captured_quantities(order: Order) -> dict[int, int]:
-    """The captured quantities; all quantities if no capture was by lines, so only the amount is a limit."""
+    """Return the captured quantities; all if no capture was by lines, so only the amount is a limit."""
     paid = order.paying_transaction
     authorization = paid.authorization if paid is not None else None
     if authorization is not None:
@@ -42,7 +42,7 @@ def _captured_quantities(order: Order) -> dict[int, int]:
 
 
 class PlannedRefund(NamedTuple):
-    """What a refund takes; ``warning`` if its amount and its lines differ."""
+    """The amount and the quantities of a refund; ``warning`` if the requested amount and lines differ."""
 
     amount_cents: Cents
     quantities: Quantities
@@ -52,11 +52,11 @@ class PlannedRefund(NamedTuple):
 def plan_refund(
     order: Order,
     amount_cents: Cents | None,
-    asked: Sequence[LineQuantity] | None,
+    requested: Sequence[LineQuantity] | None,
     *,
     goes_by_lines: bool,
 ) -> PlannedRefund:
-    """Decide what a refund takes: an amount, lines, or all that is left (SET-49).
+    """Plan a refund of an amount, of lines, or of the remainder (SET-49).
 
     Given both, the amount takes precedence, unless the method refunds by lines (A46).
 
@@ -65,37 +65,38 @@ def plan_refund(
         NothingToRefund: nothing was captured, or everything is already refunded.
         RefundExceedsCaptured: less is left to refund.
     """
-    if asked is not None:
-        require_known(order.order_lines, asked)
-    left_cents = refundable_cents(order)
-    if left_cents <= 0:
+    if requested is not None:
+        require_known(order.order_lines, requested)
+    remaining_cents = refundable_cents(order)
+    if remaining_cents <= 0:
         raise NothingToRefund(
             f"order {order.id} is {order.status} with {order.received_cents} cents captured "
-            f"and {order.received_cents - left_cents} refunded: nothing is left to refund"
+            f"and {order.received_cents - remaining_cents} refunded: nothing is left to refund"
         )
-    if asked is None:
-        return PlannedRefund(_bounded(left_cents if amount_cents is None else amount_cents, left_cents), ())
-    asked_cents = _total_cents(order, asked)
-    if amount_cents is not None and amount_cents != asked_cents and not goes_by_lines:
-        differs = f"order_lines add up to {asked_cents} cents; amount takes precedence: {amount_cents} cents"
-        return PlannedRefund(_bounded(amount_cents, left_cents), (), differs)
-    quantities, total_cents = _by_lines(order, asked)
+    if requested is None:
+        requested_cents = remaining_cents if amount_cents is None else amount_cents
+        return PlannedRefund(_bounded(requested_cents, remaining_cents), ())
+    lines_cents = _total_cents(order, requested)
+    if amount_cents is not None and amount_cents != lines_cents and not goes_by_lines:
+        differs = f"order_lines add up to {lines_cents} cents; amount takes precedence: {amount_cents} cents"
+        return PlannedRefund(_bounded(amount_cents, remaining_cents), (), differs)
+    quantities, total_cents = _by_lines(order, requested)
     warning: str | None = None
     if amount_cents not in (None, total_cents):
         warning = f"amount is {amount_cents} cents; order_lines take precedence: {total_cents} cents"
-    return PlannedRefund(_bounded(total_cents, left_cents), quantities, warning)
+    return PlannedRefund(_bounded(total_cents, remaining_cents), quantities, warning)
 
 
-def _total_cents(order: Order, asked: Sequence[LineQuantity]) -> Cents:
-    """The total of the requested lines, however much is left of them."""
-    asked_in_all = sum(item.quantity for item in asked)
-    everything = dict.fromkeys(range(len(order.order_lines)), asked_in_all)
-    quantities, _ = allocate(order.order_lines, everything, asked)
+def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:
+    """Add up the requested lines, regardless of what remains of them."""
+    total_quantity = sum(item.quantity for item in requested)
+    everything = dict.fromkeys(range(len(order.order_lines)), total_quantity)
+    quantities, _ = allocate(order.order_lines, everything, requested)
     return quantities_total_cents(order.order_lines, quantities)
 
 
-def _by_lines(order: Order, asked: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
-    quantities, short = allocate(order.order_lines, refundable_quantities(order), asked)
+def _by_lines(order: Order, requested: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
+    quantities, short = allocate(order.order_lines, refundable_quantities(order), requested)
     if short:
         raise RefundExceedsCaptured("; ".join(short))
     total_cents = quantities_total_cents(order.order_lines, quantities)
@@ -106,13 +107,13 @@ def _by_lines(order: Order, asked: Sequence[LineQuantity]) -> tuple[Quantities, 
     return quantities, total_cents
 
 
-def _too_much(amount_cents: Cents, left_cents: Cents) -> str:
-    if left_cents <= 0:
+def _too_much(amount_cents: Cents, remaining_cents: Cents) -> str:
+    if remaining_cents <= 0:
         return "nothing is left to refund"
-    return f"{amount_cents} cents is too much: {left_cents} cents are left to refund"
+    return f"{amount_cents} cents is too much: {remaining_cents} cents are left to refund"
 
 
-def _bounded(amount_cents: Cents, left_cents: Cents) -> Cents:
-    if amount_cents > left_cents:
-        raise RefundExceedsCaptured(_too_much(amount_cents, left_cents))
+def _bounded(amount_cents: Cents, remaining_cents: Cents) -> Cents:
+    if amount_cents > remaining_cents:
+        raise RefundExceedsCaptured(_too_much(amount_cents, remaining_cents))
     return amount_cents

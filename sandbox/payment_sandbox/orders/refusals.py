@@ -5,9 +5,9 @@ from typing import Annotated, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import INTERNAL
 
-VIOLATIONS_MAX: Final = 100  # a body with a million errors still gets a short answer, in little time
+VIOLATIONS_MAX: Final = 100  # a body with a million errors still gets a short answer, quickly
 ALLOWED_MAX: Final = 100
-WORD_LENGTH_MAX: Final = 100  # of a wrong word that a message repeats
+WORD_LENGTH_MAX: Final = 100  # of a wrong word quoted in a message
 
 
 class Violation(NamedTuple):
@@ -20,20 +20,20 @@ class Violation(NamedTuple):
     file: str | None = None
     line: int | None = None  # from 1
     column: int | None = None
-    rule: Annotated[str | None, INTERNAL] = None  # the broken one, if it does not follow from the path
+    rule: Annotated[str | None, INTERNAL] = None  # the broken rule, unless the path implies it
 
     def placed(self) -> str:
-        """The error in a line, with its place in a file if it has one."""
+        """Format the violation as one line, with its position in a file if known."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         return " ".join(filter(None, [f"{place}:" if place else "", self.path, self.message]))
 
     def in_file(self, file: str) -> str:
-        """The error in a line, with its place in the file that was sent."""
+        """Format the violation as one line, with its position in the file that was sent."""
         return self._replace(file=file, line=self.line or 1, column=self.column or 1).placed()
 
 
 class Invalid(Exception):
-    """The request is malformed, or not covered by the merchant's contract; lists all violations."""
+    """The request is malformed, or not covered by the merchant's contract; has all violations."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__("; ".join(f"{violation.path}: {violation.message}" for violation in violations))
@@ -43,7 +43,7 @@ class Invalid(Exception):
 class Refusal(Exception):
     """A rule refuses a well-formed request in the current state; nothing has changed.
 
-    ``rule`` is the rule's id in the fidelity ledger; ``allowed`` lists what is possible instead.
+    ``rule`` is the rule's id in the fidelity ledger; ``allowed`` lists the alternatives.
     """
 
     rule: str = ""
@@ -57,7 +57,7 @@ class Refusal(Exception):
 
 
 class Unknown(Refusal):
-    """Nothing in this project has this identifier."""
+    """The project has no record with this identifier."""
 
     rule = "SET-08"
 
@@ -93,13 +93,13 @@ class CaptureStyleMixed(Refusal):
 
 
 class CaptureExceedsRemainder(Refusal):
-    """More was requested than is left to capture."""
+    """The request exceeds the amount or quantity left to capture."""
 
     rule = "SET-47"
 
 
 class VoidExceedsRemainder(Refusal):
-    """More was requested than is left to void."""
+    """The request exceeds the amount or quantity left to void."""
 
     rule = "VOID-02"
 
@@ -111,7 +111,7 @@ class NothingToRefund(Refusal):
 
 
 class RefundExceedsCaptured(Refusal):
-    """More was requested than is left to refund."""
+    """The request exceeds the amount or quantity left to refund."""
 
     rule = "SET-49"
 
@@ -165,7 +165,7 @@ class QrAmountRefused(Refusal):
 
 
 class KeyReused(Refusal):
-    """Another request had the same Idempotency-Key."""
+    """Another request already used this Idempotency-Key."""
 
     rule = "SET-71"
 
@@ -177,7 +177,7 @@ class ClockBusy(Refusal):
 
 
 def kinds_of_refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
-    """All kinds of refusals of this package, at every level."""
+    """Yield all refusal classes of this package, at every level."""
     for below in kind.__subclasses__():
         if below.__module__.startswith("payment_sandbox."):
             yield below

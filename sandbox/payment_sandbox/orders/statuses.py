@@ -35,10 +35,10 @@ class TransactionStatus(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What moves a status."""
+    """The triggers of status changes."""
 
     VISIT = "visit"  # the customer opened the payment page
-    START = "start"  # the processor has it; no customer needed
+    START = "start"  # the processor has started; no customer needed
     PEND = "pend"  # a bank or a screening will answer later
     PASS = "pass"
     PAY = "pay"
@@ -146,7 +146,7 @@ class StatusChanged(NamedTuple):
 
 
 class HasStatus(Protocol):
-    """What ``move`` can move: an order or a transaction."""
+    """An order or a transaction: a record whose status ``move`` changes."""
 
     id: str
     status: str

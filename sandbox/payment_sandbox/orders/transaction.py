@@ -37,7 +37,7 @@ class Transaction:
     completed: datetime | None = None
     capture_mode: str | None = None
     asked: Mapping[str, Any] = field(default_factory=dict)  # the request's details, never a CVC
-    details: Mapping[str, Any] = field(default_factory=dict)  # what responses show
+    details: Mapping[str, Any] = field(default_factory=dict)  # shown in responses
     events: tuple[TransactionEvent, ...] = ()
     reason: str | None = None
     customer_message: str | None = None
@@ -46,7 +46,7 @@ class Transaction:
     credited_cents: Cents = 0
     authorization: Authorization | None = None
     credit_debit: str = "credit"
-    plan: Mapping[str, Any] = field(default_factory=dict)  # what the scenario decided for it
+    plan: Mapping[str, Any] = field(default_factory=dict)  # the outcome that the scenario decided
 
     @property
     def is_open(self) -> bool:
@@ -57,7 +57,7 @@ class Transaction:
     def captured_cents(self) -> Cents:
         """The captured amount, or the whole amount of a completed sale.
 
-        A transfer keeps what it received, also what exceeds its amount, or if it was cancelled because
+        A transfer keeps all the money it received, even a surplus, and even if it was cancelled because
         another attempt paid the order (A45).
         """
         if self.authorization is not None:
@@ -76,7 +76,7 @@ class Transaction:
 
     @property
     def is_fully_captured(self) -> bool:
-        """Whether something was captured and nothing is left."""
+        """Whether money was captured and none is left to capture."""
         authorization = self.authorization
         return (
             authorization is not None
@@ -85,7 +85,7 @@ class Transaction:
         )
 
     def copied(self) -> "Transaction":
-        """A shallow copy to edit; its values are replaced, never mutated."""
+        """Return a shallow copy to edit; its values are replaced, never mutated."""
         copy = object.__new__(Transaction)
         for name in _NAMES:
             setattr(copy, name, getattr(self, name))

@@ -21,7 +21,7 @@ NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
 
 class DeliveryState(StrEnum):
-    """Whether a webhook is still to be delivered."""
+    """The state of a delivery."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -29,7 +29,7 @@ class DeliveryState(StrEnum):
 
 
 class WebhookRequest(NamedTuple):
-    """What one attempt sends."""
+    """The HTTP request of one attempt."""
 
     url: str
     headers: dict[str, str]
@@ -37,15 +37,15 @@ class WebhookRequest(NamedTuple):
 
 
 class ReceiverAnswer(NamedTuple):
-    """What a receiver sent back beside its status; ``traceback`` is that of an exception in its handler."""
+    """A receiver's response without its status; ``traceback`` is set if its handler raised an exception."""
 
     body: bytes = b""
     traceback: str | None = None
-    location: str | None = None  # where a redirect leads
+    location: str | None = None  # the target of a redirect
 
 
 class Undelivered(Exception):
-    """The receiver failed; the message says how, for whoever wrote it."""
+    """The receiver failed; the message explains how to the receiver's developer."""
 
     traceback: str | None = None
 
@@ -59,14 +59,14 @@ Raises:
 
 
 class Reply(NamedTuple):
-    """What came back: a status and a body, or an error."""
+    """The result of an attempt: a status and a body, or an error."""
 
     duration_ms: float
     status: int | None = None
     body: str = ""
     error: str | None = None
     warning: str | None = None
-    traceback: str | None = None  # of an exception in the receiver's handler, if that runs in this process
+    traceback: str | None = None  # of an exception in a handler that runs in this process
 
     @property
     def is_delivered(self) -> bool:
@@ -85,7 +85,7 @@ class WebhookAttempt(NamedTuple):
 
 
 OTHERWISE: Final = 0
-"""The number of an attempt that somebody has sent elsewhere, or with another body."""
+"""The attempt number of a manual resend with overrides: another URL, or another body."""
 
 
 class Delivery(NamedTuple):
@@ -98,7 +98,7 @@ class Delivery(NamedTuple):
     created: datetime
     state: DeliveryState = DeliveryState.PENDING
     attempts: tuple[WebhookAttempt, ...] = ()
-    postponed: bool = False  # a scenario has delayed or swapped it, which happens only once
+    postponed: bool = False  # a scenario has delayed or swapped it; never more than once
 
     @property
     def next_number(self) -> int:
@@ -107,19 +107,19 @@ class Delivery(NamedTuple):
 
     @property
     def tries(self) -> tuple[WebhookAttempt, ...]:
-        """The attempts to deliver it, without those that somebody has sent otherwise."""
+        """The delivery attempts, without manual resends with overrides."""
         return tuple([attempt for attempt in self.attempts if attempt.number != OTHERWISE])
 
     def attempted(
         self, attempt: WebhookAttempt, *, is_copy: bool = False
     ) -> "tuple[Delivery, datetime | None]":
-        """The delivery with one more attempt, and when the next one is due; None if there is no next one.
+        """Record an attempt; return the new delivery and the time of the next attempt, if any.
 
         A manual attempt after the last retry is recorded too, and can still deliver. A duplicate sent by a
         scenario has the number of its original and does not count as an attempt.
         """
         attempts = (*self.attempts, attempt)
-        if len(attempts) > ATTEMPTS_KEPT_MAX:  # keep the first ten and the newest manual ones
+        if len(attempts) > ATTEMPTS_KEPT_MAX:  # keep the first ten and the newest resends
             attempts = (*attempts[:DELIVERIES_MAX], *attempts[DELIVERIES_MAX + 1 :])
         state, next_at = self.state, None
         if attempt.reply.is_delivered:

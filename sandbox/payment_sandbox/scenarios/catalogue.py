@@ -1,4 +1,4 @@
-"""The available scenarios: the default one, the ready-made ones, and those in the user's folders."""
+"""The available scenarios: the default, the ready-made ones, and those in the user's folders."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,18 +17,18 @@ SCHEMA_SUFFIX: Final = ".schema.json"  # for editors, next to the scenarios it d
 
 
 def ready_folder() -> Path:
-    """The folder of the ready-made scenarios: in the package, or next to it in a checkout."""
+    """Return the folder of the ready-made scenarios: in the package, or next to it in a checkout."""
     packed = Path(__file__).parent / "ready"
     return packed if packed.is_dir() else Path(__file__).parents[3] / "scenarios"
 
 
 def ready_names() -> list[str]:
-    """The names of the ready-made scenarios: files, and variations of the catalogue."""
+    """Return the names of the ready-made scenarios: files, and variations from the catalogue."""
     return sorted([*offered(OfferedIn.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
 
 
 def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
-    """The ready-made scenarios by name."""
+    """Load the ready-made scenarios, by name."""
     offers = offered(OfferedIn.SCENARIO).items()
     variations = {name: load_scenario(offer.scenario, methods, check_settings) for name, offer in offers}
     known = {**variations, **load_folder(ready_folder(), methods, check_settings)}
@@ -36,7 +36,7 @@ def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> di
 
 
 def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
-    """All scenarios in a folder, by name.
+    """Load all scenarios in a folder, by name.
 
     Raises:
         Invalid: lists all errors in all files.
@@ -57,14 +57,14 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
 
 
 def scenario_files(folder: Path) -> list[Path]:
-    """The scenario files in a folder, sorted by name."""
+    """Return the scenario files in a folder, sorted by name."""
     return sorted(
         path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.endswith(SCHEMA_SUFFIX)
     )
 
 
 def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings) -> Scenario:
-    """The scenario in a file.
+    """Load the scenario in a file.
 
     Raises:
         Invalid: lists all errors.
@@ -73,7 +73,7 @@ def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings)
 
 
 def read_text(path: Path) -> str:
-    """The text of a file.
+    """Read the text of a file.
 
     Raises:
         Invalid: the file cannot be read.
@@ -81,10 +81,10 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        why = f"byte {error.start} is not UTF-8"
+        reason = f"byte {error.start} is not UTF-8"
     except OSError as error:
-        why = str(error.strerror).lower()
-    raise Invalid([Violation("", f"cannot be read: {why}", file=str(path))])
+        reason = str(error.strerror).lower()
+    raise Invalid([Violation("", f"cannot be read: {reason}", file=str(path))])
 
 
 class Catalogue:
@@ -115,7 +115,7 @@ class Catalogue:
         return {self._default.name: self._default, **self._ready, **self._own}
 
     def find(self, name: object) -> Scenario:
-        """The scenario with this name.
+        """Return the scenario with this name.
 
         Raises:
             Invalid: there is none; lists the available names.

@@ -1,4 +1,4 @@
-"""YAML parsing that knows the line and column of every part."""
+"""YAML parsing with the line and column of every part."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid, Violation
 
 TEXT_LENGTH_MAX: Final = 1 << 18
-NODES_MAX: Final = 20_000  # each time that an alias repeats a part, its nodes count again
+NODES_MAX: Final = 20_000  # the nodes of an aliased part count once per alias
 DEPTH_MAX: Final = 50
 KEY_LENGTH_MAX: Final = 1_000
-PROBLEM_LENGTH_MAX: Final = 300  # messages of the parser repeat what they found
+PROBLEM_LENGTH_MAX: Final = 300  # messages of the parser quote the document
 ALIASES_MAX: Final = 1_000
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -29,29 +29,29 @@ class Position(NamedTuple):
 
 
 class Document:
-    """Plain data, and the line and column of its parts."""
+    """Plain data with the line and column of its parts."""
 
     def __init__(self, data: Any, root: Any = None, *, has_places: bool = True) -> None:
-        """Hold the data; ``root`` is the YAML node that it was made of. JSON has no places."""
+        """Hold the data and its root YAML node; JSON has no positions."""
         self.data = data
         self._root = root
         self._has_places = has_places
         self._children: dict[int, dict[str, tuple[Position, Any]]] = {}
 
     def place_of(self, path: str) -> Position:
-        """The place of a path; for a missing one, the place of its parent."""
+        """Return the position of a path; a missing path has the position of its parent."""
         place, node, rest = Position(1, 1), self._root, path
         while rest and node is not None:
             children = self._children_of(node)
-            step = next((end for end in _ends(rest) if rest[:end] in children), None)
-            if step is None:
+            end = next((end for end in _ends(rest) if rest[:end] in children), None)
+            if end is None:
                 break
-            place, node = children[rest[:step]]
-            rest = rest[step:].removeprefix(".")
+            place, node = children[rest[:end]]
+            rest = rest[end:].removeprefix(".")
         return place
 
     def _children_of(self, node: Any) -> dict[str, tuple[Position, Any]]:
-        """The keys or indexes of a node, as they stand in a path, with place and node."""
+        """Return the children of a node by path segment, such as a key or ``[0]``, with their positions."""
         children = self._children.get(id(node))
         if children is None:
             if node.id == "mapping":
@@ -65,7 +65,7 @@ class Document:
         return children
 
     def placed(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
-        """The violations with file, line and column, in the order of the text."""
+        """Return the violations with file, line and column, in the order of the text."""
         placed = [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in violations]
         return sorted(placed, key=lambda one: (one.line or 0, one.column or 0))
 
@@ -115,7 +115,7 @@ def _parsed(text: str) -> Document:
         raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
     class Bounded(Composer):
-        """Refuses what is too large while it is read."""
+        """Refuses a document that is too large while parsing it."""
 
         nodes = aliases = levels = 0
 
@@ -143,7 +143,7 @@ def _parsed(text: str) -> Document:
 
 
 class _Reader:
-    """Makes plain data of nodes."""
+    """Converts YAML nodes to plain data."""
 
     def __init__(self, constructor: Any, refuse: Any) -> None:
         self._constructor = constructor
@@ -151,7 +151,7 @@ class _Reader:
         self._nodes = self._levels = 0
 
     def plain(self, node: Any) -> Any:
-        """The plain data of a node."""
+        """Convert a node to plain data."""
         self._nodes += 1
         self._levels += 1
         if self._nodes > NODES_MAX:
@@ -183,7 +183,7 @@ class _Reader:
         return own | {name: value for name, value in merged.items() if name not in own}
 
     def _merged(self, node: Any) -> dict[str, Any]:
-        """What is merged in; of several mappings, the first takes precedence."""
+        """Return the data to merge in; of several mappings, the first takes precedence."""
         merged: dict[str, Any] = {}
         for source in node.value if node.id == "sequence" else [node]:
             if source.id != "mapping":
@@ -210,7 +210,7 @@ class _Reader:
             self._refuse(f"the tag {node.tag} is not supported", node)
         try:
             value = self._constructor.construct_object(node)
-        except (ValueError, KeyError):  # more digits than Python converts, or a tag that does not fit
+        except (ValueError, KeyError):  # more digits than Python converts, or a wrong tag
             return self._refuse(f"{node.value[:40]!r} is not a valid {kind}", node)
         if isinstance(value, float) and not isfinite(value):
             self._refuse(f"{node.value[:40]!r} is not a finite number", node)
@@ -226,7 +226,7 @@ def _place(mark: Any) -> Position:
 
 
 def _ends(path: str) -> Iterator[int]:
-    """Where the first step of a path may end, the longest first: keys may contain dots and brackets."""
+    """Yield the possible ends of a path's first segment, longest first: keys may have dots and brackets."""
     for end in range(min(len(path), KEY_LENGTH_MAX), 0, -1):
         if end == len(path) or path[end] in ".[":
             yield end

@@ -1,8 +1,8 @@
-"""Effects: what a fault or a rehearsal does to a request, or to an attempt to deliver a webhook.
+"""Effects of faults and rehearsals on requests and on webhook delivery attempts.
 
-An effect is one class. The tables at the end list those that scenarios and faults may contain, under their
-``key``: form, schema, documentation and review go by them; the others are for rehearsals only. Those of
-requests are applied in ``web/merchant/faults.py``. Tests may use the objects where a document has their data:
+Each effect is a class. The tables at the end list the effects of scenarios and faults, by ``key``; forms,
+schema, documentation and review are generated from them. All other effects are for rehearsals only.
+``web/merchant/faults.py`` applies the effects on requests. Tests may pass the objects instead of their data:
 ``{"then": Duplicate(2)}`` is ``{"then": {"duplicate": 2}}``.
 """
 
@@ -31,44 +31,44 @@ RATE_LIMITED: Final = 429
 
 @dataclass(frozen=True)
 class Effect:
-    """What happens to one step. A subclass has at most one value that users write, its first field."""
+    """An effect on one step. A subclass has at most one value for users to write, its first field."""
 
     key: ClassVar[str]
-    field: ClassVar["Field[Any]"]  # reads the value
+    field: ClassVar["Field[Any]"]  # parses the value
 
     @property
     def value(self) -> Any:
-        """The value that a document has under the key."""
+        """The value under the key in a document."""
         return next((getattr(self, each.name) for each in fields(self)), True)
 
     @property
     def document(self) -> dict[str, Any]:
-        """The effect as data, as after ``then`` in a scenario."""
+        """The effect as data, as under ``then`` in a scenario."""
         return {self.key: self.value}
 
     @classmethod
     def of(cls, value: Any) -> Self:
-        """The effect with a value from checked data."""
+        """Create the effect from validated data."""
         return cast(Any, cls)(value) if fields(cls) else cls()
 
 
 class RequestEffect(Effect):
-    """What goes wrong with a request."""
+    """An effect on a request."""
 
     example: ClassVar[str] = ""
     client_sees: ClassVar[str] = ""
-    has_phase: ClassVar[bool] = False  # it comes before the request is processed, or after
+    has_phase: ClassVar[bool] = False  # whether it can apply before or after processing
     loses_response: ClassVar[bool] = False
 
     @property
     def refusal_status(self) -> int | None:
-        """The status of the response, if it is a refusal."""
+        """The status of the response if the effect refuses the request."""
         return None
 
 
 @dataclass(frozen=True)
 class ErrorStatus(RequestEffect):
-    """The response is an error."""
+    """The response has an error status."""
 
     status: int
     key = "status"
@@ -80,13 +80,13 @@ class ErrorStatus(RequestEffect):
 
     @property
     def refusal_status(self) -> int:
-        """This status."""
+        """The error status."""
         return self.status
 
 
 @dataclass(frozen=True)
 class Hang(RequestEffect):
-    """Nothing comes for some real seconds; then the connection is closed."""
+    """The server sends nothing for some real seconds, then closes the connection."""
 
     seconds: float
     key = "hang"
@@ -98,18 +98,18 @@ class Hang(RequestEffect):
 
 
 class Reset(RequestEffect):
-    """The connection is cut."""
+    """The connection is reset without a response."""
 
     key = "reset"
     field = Yes(about="Cuts the connection without a response.")
     example = "true"
-    client_sees = "the connection is cut off"
+    client_sees = "a connection reset"
     has_phase = True
     loses_response = True
 
 
 class Truncate(RequestEffect):
-    """The response ends in its middle."""
+    """The response is cut off in the middle."""
 
     key = "truncate"
     field = Yes(about="Cuts the response off in the middle.")
@@ -119,7 +119,7 @@ class Truncate(RequestEffect):
 
 
 class RateLimitText(Text):
-    """Requests per period."""
+    """A rate: requests per period."""
 
     expected = "requests per period, such as 10/PT1S"
 
@@ -129,7 +129,7 @@ class RateLimitText(Text):
     def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
         text = super()._deserialize(value, *context, **options)
         if "/P" not in text:
-            return text  # which the pattern refuses
+            return text  # the pattern refuses it
         try:
             period = Period.parse(text.partition("/")[2])
         except PeriodError as error:
@@ -141,7 +141,7 @@ class RateLimitText(Text):
 
 @dataclass(frozen=True, init=False)
 class RateLimit(RequestEffect):
-    """Requests over a rate, in sandbox time, are refused; they do not count."""
+    """Requests over a rate, in sandbox time, are refused; refused requests do not count."""
 
     requests: int
     period: Period
@@ -159,45 +159,45 @@ class RateLimit(RequestEffect):
 
     @property
     def value(self) -> str:
-        """Such as ``10/PT1S``."""
+        """The rate as text, such as ``10/PT1S``."""
         return f"{self.requests}/{self.period.spelling}"
 
     @property
     def refusal_status(self) -> int:
-        """Too many requests."""
+        """429 Too Many Requests."""
         return RATE_LIMITED
 
     @classmethod
     def of(cls, value: str) -> Self:
-        """The limit in a text such as ``10/PT1S``."""
+        """Parse a rate such as ``10/PT1S``."""
         requests, _, period = value.partition("/")
         return cls(int(requests), period)
 
 
 class Silence(RequestEffect):
-    """No response ever comes, however long the client waits."""
+    """The client never gets a response, however long it waits."""
 
     key = "silence"
     loses_response = True
 
 
 class Stale(RequestEffect):
-    """An order is answered as the client has seen it before."""
+    """The response is stale: it shows an order as the client saw it earlier."""
 
     key = "stale"
 
 
 class WebhooksFirst(RequestEffect):
-    """The webhooks of the request come before its response."""
+    """The webhooks of the request arrive before its response."""
 
     key = "early"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with one request: an effect, a delay of ``latency`` real seconds, or both.
+    """A fault of one request: an effect, a delay of ``latency`` real seconds, or both.
 
-    With ``is_after``, the request is processed, and only its response is lost.
+    With ``is_after``, the request is processed, and only its response is affected.
     """
 
     effect: RequestEffect | None = None
@@ -206,7 +206,7 @@ class Fault:
 
     @classmethod
     def read(cls, then: Mapping[str, Any]) -> "Fault":
-        """The fault in checked data."""
+        """Create the fault from validated data."""
         effect = next((kind.of(then[kind.key]) for kind in REQUEST_EFFECTS if kind.key in then), None)
         return cls(effect, then.get("latency"), then.get("phase") == AFTER)
 
@@ -224,27 +224,27 @@ class Fault:
 
     @property
     def loses_response(self) -> bool:
-        """Whether the client gets no response, or none that says what happened."""
+        """Whether the client gets no response, or an inconclusive one."""
         return self.effect is not None and self.effect.loses_response
 
 
 class WebhookEffect(Effect):
-    """What happens to an attempt to deliver a webhook."""
+    """An effect on a webhook delivery attempt."""
 
     @property
     def reply(self) -> Reply | None:
-        """Decides the attempt, so that nothing is sent."""
+        """The simulated reply, in place of sending; None to send."""
         return None
 
     @property
     def copies(self) -> int:
-        """How many times it comes."""
+        """The number of copies to send."""
         return 1
 
 
 @dataclass(frozen=True)
 class Answer(WebhookEffect):
-    """It counts as answered."""
+    """The attempt counts as answered; the merchant is not called."""
 
     status: int
     key = "answer"
@@ -252,59 +252,59 @@ class Answer(WebhookEffect):
 
     @property
     def reply(self) -> Reply:
-        """The answer."""
+        """A reply with the status."""
         return Reply(0.0, status=self.status, warning=ANSWERED_BY_SCENARIO)
 
 
 class Timeout(WebhookEffect):
-    """It counts as timed out."""
+    """The attempt counts as timed out; the merchant is not called."""
 
     key = "timeout"
     field = Yes(about="Fails at once, as if the merchant had timed out; the merchant is not called.")
 
     @property
     def reply(self) -> Reply:
-        """No answer."""
+        """A time-out."""
         return Reply(0.0, error=TIMED_OUT_BY_SCENARIO)
 
 
 class Drop(WebhookEffect):
-    """It is lost."""
+    """The webhook is lost: it counts as delivered, but the merchant is not called."""
 
     key = "drop"
     field = Yes(about="Is lost: counts as delivered, but the merchant is not called.")
 
     @property
     def reply(self) -> Reply:
-        """Counts as delivered."""
+        """A reply that counts as delivered."""
         return Reply(0.0, warning=DROPPED_BY_SCENARIO)
 
 
 @dataclass(frozen=True)
 class Repeated(WebhookEffect):
-    """It comes several times."""
+    """The webhook arrives several times."""
 
     times: int
 
     @property
     def copies(self) -> int:
-        """So many."""
+        """The number of copies to send."""
         return self.times
 
 
 class Duplicate(Repeated):
-    """It comes several times: over the network at the same time, in a test's process one after the other."""
+    """The webhook arrives several times: concurrently over the network, in sequence inside a test."""
 
     key = "duplicate"
     field = Whole(low=2, high=10, about="Arrives this many times.")
 
 
 class OneByOne(Duplicate):
-    """It comes several times, one after the other also over the network; for rehearsals only."""
+    """The webhook arrives several times in sequence, over the network too; for rehearsals only."""
 
 
 class Together(Repeated):
-    """All come at the same moment."""
+    """All copies of the webhook arrive at the same moment."""
 
     key = "together"
     field = Whole(low=2, high=10, about="Arrives this many times, at the same moment.")
@@ -312,7 +312,7 @@ class Together(Repeated):
 
 @dataclass(frozen=True, init=False)
 class Delay(WebhookEffect):
-    """It comes later."""
+    """The webhook arrives later."""
 
     period: Period
     key = "delay"
@@ -323,19 +323,19 @@ class Delay(WebhookEffect):
 
     @property
     def value(self) -> str:
-        """Such as ``PT1H``."""
+        """The period as text, such as ``PT1H``."""
         return self.period.spelling
 
 
 class Swap(WebhookEffect):
-    """It comes after the next one."""
+    """The webhook arrives after the next one."""
 
     key = "swap"
     field = Yes(about="Arrives after the next webhook of the project.")
 
 
 REQUEST_EFFECTS: Final[Sequence[type[RequestEffect]]] = (ErrorStatus, Hang, Reset, Truncate, RateLimit)
-"""What a fault can do; a fault has one of them, a latency, or both."""
+"""The effects of faults; a fault has one of them, a latency, or both."""
 
 WEBHOOK_EFFECTS: Final[Sequence[type[WebhookEffect]]] = (
     Answer,
@@ -346,12 +346,12 @@ WEBHOOK_EFFECTS: Final[Sequence[type[WebhookEffect]]] = (
     Delay,
     Swap,
 )
-"""What can happen to an attempt to deliver a webhook."""
+"""The effects of webhook rules on a delivery attempt."""
 
 UNTOUCHED: Final = WebhookEffect()
-"""The attempt goes to the merchant."""
+"""No effect: the attempt goes to the merchant."""
 
 
 def read_webhook_effect(then: Mapping[str, Any]) -> WebhookEffect:
-    """The effect in checked data."""
+    """Create the webhook effect from validated data."""
     return next(kind.of(then[kind.key]) for kind in WEBHOOK_EFFECTS if kind.key in then)

@@ -1,4 +1,4 @@
-"""The forms that check a scenario document."""
+"""The forms that validate a scenario document."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
@@ -24,7 +24,7 @@ def _keys(effects: Sequence[type[Effect]]) -> list[str]:
 
 
 def _with_effects(name: str, about: str, base: type[Form], effects: Sequence[type[Effect]]) -> type[Form]:
-    """A form with the fields of these effects."""
+    """Create a form with the fields of these effects."""
     return type(name, (base,), {"__doc__": about, **{each.key: each.field for each in effects}})
 
 
@@ -71,36 +71,38 @@ class CreditField(FormPart):
 
 
 class CreditForm(Form):
-    """When the bank credits money, and how much."""
+    """The time and the amount of the bank's credit."""
 
-    after = PeriodText(zero=True, about="How long after creation; at once by default.")
-    amount = Cents(about="How much, in cents; all of it by default.")
+    after = PeriodText(zero=True, about="The delay after creation; none by default.")
+    amount = Cents(about="The amount in cents; all of it by default.")
 
 
 class ThenForm(Form):
-    """What happens to an attempt."""
+    """The outcome of an attempt."""
 
     also_required: ClassVar[dict[str, Any]] = {"anyOf": [{"required": [actor]} for actor in DECIDING_KEYS]}
 
     customer = Choice(
         ("waits", "pays", "fails", "cancels", "abandons"),
-        about="What the customer does on the page; with waits, a browser or a control call acts.",
+        about="The customer's action on the page; with waits, a browser or a control call acts.",
     )
-    after = PeriodText(zero=True, about="How long it takes; at once by default.")
-    reason = Text(about="Why it fails: the reason of the transaction.")
+    after = PeriodText(zero=True, about="The delay before it happens; none by default.")
+    reason = Text(about="The reason of a failure, shown on the transaction.")
     card = Choice(
         (*CARDS, *(network for network in NETWORKS if network not in CARDS)),
         about="The test card, or for wallet-google the network.",
     )
     authorization = Choice(AUTHORIZATION_METHODS, about="The authorization method of wallet-google.")
-    credit = CreditField(CreditForm, about="When the bank credits a bank-transfer, and how much; or never.")
+    credit = CreditField(CreditForm, about="The bank's credit of a bank-transfer; or never.")
     screening = Choice((*OUTCOMES, "needs-time"), about="The result of the screening on creation.")
     then = Choice(OUTCOMES, about="The final result of a screening that needs time.")
-    processor = Choice(("settles", "fails"), about="How a one-click or recurring payment or a refund ends.")
+    processor = Choice(
+        ("settles", "fails"), about="The result of a one-click or recurring payment or a refund."
+    )
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def says_something(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
-        """An outcome must have an actor."""
+    def has_actor(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+        """Require an actor in an outcome."""
         if isinstance(original, dict) and not any(actor in original for actor in DECIDING_KEYS):
             raise ValidationError(Problem(f"must contain one of: {', '.join(DECIDING_KEYS)}", DECIDING_KEYS))
 
@@ -111,8 +113,8 @@ class RuleForm(Form):
     when = FormPart(
         WhenForm, load_default=dict, about="Conditions that must all be true; default: any attempt."
     )
-    times = Whole(low=1, about="How many times it can match; unlimited by default.")
-    then = FormPart(ThenForm, required=True, about="What happens to the attempt.")
+    times = Whole(low=1, about="The number of times it can match; unlimited by default.")
+    then = FormPart(ThenForm, required=True, about="The outcome of the attempt.")
 
 
 class WebhookWhenForm(Form):
@@ -130,15 +132,15 @@ class OneEffectForm(Form):
     also_required: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
-        """One effect per rule."""
+    def has_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+        """Require one effect per rule."""
         if isinstance(original, dict) and len(original.keys() & self.load_fields.keys()) != 1:
             known = list(self.load_fields)
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
 
 
 WebhookThenForm: Final = _with_effects(
-    "WebhookThenForm", "What happens to a delivery.", OneEffectForm, WEBHOOK_EFFECTS
+    "WebhookThenForm", "The effect on a delivery attempt.", OneEffectForm, WEBHOOK_EFFECTS
 )
 
 
@@ -153,13 +155,13 @@ class OrderWebhookWhenForm(WebhookWhenForm):
     """The delivery attempts that a rule outside a scenario matches."""
 
     order_id = Text(
-        about="An order or refund of the project. The rule ends by itself, once the order has ended, none of "
-        "its money is reserved and its webhooks were answered."
+        about="An order or refund of the project. The rule ends automatically, once the order has ended, no "
+        "money is reserved and its webhooks were answered."
     )
 
 
 class OrderWebhookRuleForm(WebhookRuleForm):
-    """One rule for webhooks outside a scenario, which has no orders to name."""
+    """One rule for webhooks outside a scenario; unlike a scenario's rules, it can name an order."""
 
     when = FormPart(OrderWebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
 
@@ -189,8 +191,8 @@ class LatencyForm(Form):
     latency = Seconds(about="Delays the response by this many real seconds; allows a second effect.")
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
-        """One effect per rule, optionally with a latency."""
+    def has_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+        """Require one effect per rule, a latency, or both."""
         effects = _keys(REQUEST_EFFECTS)
         named = set(original) & set(self.load_fields) if isinstance(original, dict) else set(data)
         if isinstance(original, dict) and (len(named & set(effects)) > 1 or not named - {"phase"}):
@@ -201,27 +203,27 @@ class LatencyForm(Form):
             raise ValidationError(f"is only allowed with one of: {', '.join(sorted(phased))}", "phase")
 
 
-FaultThenForm: Final = _with_effects("FaultThenForm", "What goes wrong.", LatencyForm, REQUEST_EFFECTS)
+FaultThenForm: Final = _with_effects(
+    "FaultThenForm", "The effect on a request.", LatencyForm, REQUEST_EFFECTS
+)
 
 
 class FaultForm(Form):
     """One fault."""
 
     when = FormPart(FaultWhenForm, load_default=dict, about="Which requests; all by default.")
-    then = FormPart(FaultThenForm, required=True, about="What goes wrong with them.")
+    then = FormPart(FaultThenForm, required=True, about="The effect on them.")
 
 
 class FaultsForm(Form):
     """Faults and webhook rules outside a scenario."""
 
-    faults = Items(
-        FormPart(FaultForm), most=RULES_MAX, wrong_max=RULES_MAX, about="What goes wrong with requests."
-    )
+    faults = Items(FormPart(FaultForm), most=RULES_MAX, wrong_max=RULES_MAX, about="Faults of requests.")
     webhooks = Items(
         FormPart(OrderWebhookRuleForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
-        about="What goes wrong with webhooks.",
+        about="Effects on webhooks.",
     )
 
 

@@ -14,7 +14,7 @@ from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.model import AmountRange, FaultRule, Scenario, ScenarioRule, WebhookRule, When
 
 FORM: Final = ScenarioForm()
-VIOLATIONS_MAX: Final = 1_000  # of a kind; people read a file once, so more than of a request
+VIOLATIONS_MAX: Final = 1_000  # per kind; more than for a request, because people fix a whole file at once
 
 CheckSettings = Callable[[Mapping[str, Any]], object]
 """Refuses unknown settings; passed in, because this package must not import ``projects``."""
@@ -65,14 +65,14 @@ def _wrong_settings(settings: Any, check_settings: CheckSettings | None) -> list
 
 
 def webhook_rules(data: Mapping[str, Any]) -> tuple[WebhookRule, ...]:
-    """The webhook rules of checked data."""
+    """Create the webhook rules from validated data."""
     return tuple(
         WebhookRule(read_webhook_effect(rule["then"]), **rule["when"]) for rule in data.get("webhooks", ())
     )
 
 
 def fault_rules(data: Mapping[str, Any]) -> tuple[FaultRule, ...]:
-    """The faults of checked data."""
+    """Create the fault rules from validated data."""
     return tuple(
         FaultRule(
             Fault.read(rule["then"]),
@@ -115,12 +115,12 @@ def _rule(data: Mapping[str, Any]) -> ScenarioRule:
 
 def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
     nearest = nearest_word(name, methods)
-    message = f"{name!r} is not a payment method here{did_you_mean(nearest)}"
+    message = f"{name!r} is not a known payment method{did_you_mean(nearest)}"
     return Violation(path, message, methods, nearest)
 
 
 def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
-    """Violations for unknown method names, even if the document is otherwise invalid."""
+    """Yield violations for unknown method names, even if the document is otherwise invalid."""
     settings = document.get("settings")
     own = settings.get("aliases") if isinstance(settings, dict) else None
     known = [*methods, *own] if isinstance(own, dict) else methods
@@ -132,7 +132,7 @@ def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterato
 
 
 def _named_methods(rule: Any) -> list[str]:
-    """The methods that a rule names, if it is well-formed."""
+    """Return the methods that a rule names, if it is well-formed."""
     when = rule.get("when") if isinstance(rule, dict) else None
     named = when.get("payment_method") if isinstance(when, dict) else None
     return [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]

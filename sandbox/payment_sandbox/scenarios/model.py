@@ -11,7 +11,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
 DECIDING_KEYS: Final = ("customer", "credit", "screening", "processor")
-"""The keys of an outcome that say who acts; the others say how."""
+"""The keys of an outcome that name an actor; the others give details."""
 NONE_SPENT: Final[frozenset[int]] = frozenset()
 
 
@@ -24,11 +24,11 @@ class AmountRange(NamedTuple):
     lt: Cents | None = None
 
     @property
-    def said(self) -> Any:
+    def as_written(self) -> Any:
         """The condition as written: one number for an exact amount, otherwise the bounds."""
-        given = {name: bound for name, bound in self._asdict().items() if bound is not None}
-        is_exact = given.keys() == {"gte", "lte"} and self.gte == self.lte
-        return self.gte if is_exact else given
+        bounds = {name: bound for name, bound in self._asdict().items() if bound is not None}
+        is_exact = bounds.keys() == {"gte", "lte"} and self.gte == self.lte
+        return self.gte if is_exact else bounds
 
     def holds(self, amount_cents: Cents) -> bool:
         """Whether the amount is within the bounds."""
@@ -54,7 +54,7 @@ class Difference(TypedDict):
 
 
 class Subject(NamedTuple):
-    """What rules are matched against: an attempt about to start, or a refund."""
+    """The attempt or refund that rules are matched against, before it starts."""
 
     methods: frozenset[str]  # the identifier, and the merchant's alias for it
     amount_cents: Cents
@@ -77,7 +77,7 @@ class When(NamedTuple):
     refund: bool = False
 
     def holds(self, subject: Subject) -> bool:
-        """Whether every condition is true (SCN-02 to SCN-04); the same as no ``unmet``, and faster."""
+        """Whether every condition is true (SCN-02 to SCN-04); faster than an empty ``unmet``."""
         return (
             self.refund == subject.is_refund  # these three rule out most
             and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
@@ -94,7 +94,7 @@ class When(NamedTuple):
         return all([matches_glob(customer.get(key), glob) for key, glob in self.customer.items()])
 
     def unmet(self, subject: Subject) -> "Iterator[Difference]":
-        """Every condition that the subject does not meet."""
+        """Yield every condition that the subject does not meet."""
         if self.refund != subject.is_refund:
             yield Difference(condition="refund", expected=self.refund, actual=subject.is_refund)
         if self.payment_methods is not None and self.payment_methods.isdisjoint(subject.methods):
@@ -104,7 +104,7 @@ class When(NamedTuple):
                 actual=sorted(subject.methods),
             )
         if self.amount is not None and not self.amount.holds(subject.amount_cents):
-            yield Difference(condition="amount", expected=self.amount.said, actual=subject.amount_cents)
+            yield Difference(condition="amount", expected=self.amount.as_written, actual=subject.amount_cents)
         if self.attempt not in (None, subject.attempt):
             yield Difference(condition="attempt", expected=self.attempt, actual=subject.attempt)
         yield from self._unmet_globs(subject)
@@ -130,20 +130,20 @@ def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[st
 
 
 class ScenarioRule(NamedTuple):
-    """The outcome of the attempts it matches; spent after ``times`` uses."""
+    """A rule with the outcome of matching attempts; spent after ``times`` uses."""
 
     when: When
     then: Mapping[str, Any]
     times: int | None = None
 
     def decides(self, subject: Subject, used: int) -> bool:
-        """Whether it decides an attempt that meets its conditions: it is not spent, and says something."""
-        is_left = self.times is None or used < self.times
-        return is_left and says(self.then, subject.outcome_keys, subject.screenings)
+        """Whether it decides an attempt that meets its conditions: it is unspent, and its outcome applies."""
+        is_unspent = self.times is None or used < self.times
+        return is_unspent and says(self.then, subject.outcome_keys, subject.screenings)
 
 
 class WebhookRule(NamedTuple):
-    """What happens to a delivery, by its order, the order's status and the number of the attempt."""
+    """An effect on delivery attempts, selected by order, order status and number of the attempt."""
 
     effect: WebhookEffect
     status: str | None = None
@@ -160,7 +160,7 @@ class WebhookRule(NamedTuple):
 
 
 class FaultRule(NamedTuple):
-    """What goes wrong with requests: the nth, or all, that match method and path."""
+    """A fault of the requests that match method and path: the nth, or all."""
 
     fault: Fault
     method: str | None = None
@@ -175,7 +175,7 @@ class FaultRule(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """A whole scenario; ``document`` is what it was read from."""
+    """A whole scenario; ``document`` is its source."""
 
     name: str
     document: Mapping[str, Any]
@@ -186,7 +186,7 @@ class Scenario(NamedTuple):
     faults: Sequence[FaultRule] = ()
 
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> "ScenarioDecision":
-        """Find the rule that decides an attempt; ``uses`` counts the uses of each rule."""
+        """Find the rule that decides an attempt; ``uses`` has the number of uses of each rule."""
         for index, rule in enumerate(self.rules):
             if rule.when.holds(subject) and rule.decides(subject, uses.get(index, 0)):
                 return ScenarioDecision(self, subject, index)
@@ -195,12 +195,12 @@ class Scenario(NamedTuple):
 
 
 class ScenarioDecision(NamedTuple):
-    """What a scenario decided for an attempt: the index of the rule, or None when none matched."""
+    """A scenario's decision on an attempt: the index of the rule, or None if none matched."""
 
     scenario: Scenario
     subject: Subject
     rule: int | None
-    spent: frozenset[int] = NONE_SPENT  # rules without uses left; recorded only if none matched
+    spent: frozenset[int] = NONE_SPENT  # spent rules; recorded only if none matched
 
     @property
     def outcome(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Which rule decided an attempt, or which came closest and what differed."""
+"""The rule that decided an attempt, or the closest rule and its differences."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from payment_sandbox.scenarios.model import DECIDING_KEYS, Difference, ScenarioD
 
 
 def explain(decision: ScenarioDecision) -> dict[str, Any]:
-    """The index of the deciding rule; without one, the nearest rule and its differences."""
+    """Return the index of the deciding rule; without one, the nearest rule and its differences."""
     shown: dict[str, Any] = {"scenario": decision.scenario.name, "rule": decision.rule}
     if decision.rule is None:
         shown["nearest"] = _nearest(decision)
@@ -15,7 +15,7 @@ def explain(decision: ScenarioDecision) -> dict[str, Any]:
 
 
 def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
-    """The rule with the fewest differences; on a tie, the one with most conditions, then the first."""
+    """Find the rule with the fewest differences; on a tie, the one with most conditions, then the first."""
     nearest: tuple[tuple[int, int], dict[str, Any]] | None = None
     for index, rule in enumerate(decision.scenario.rules):
         differs = list(differences(rule, index, decision))
@@ -26,7 +26,7 @@ def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
 
 
 def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> Iterator[Difference]:
-    """Every condition of a rule that the decided attempt does not meet."""
+    """Yield every condition of a rule that the decided attempt does not meet."""
     subject = decision.subject
     yield from rule.when.unmet(subject)
     if index in decision.spent:
@@ -38,7 +38,7 @@ def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> I
 
 
 def _conditions(rule: ScenarioRule) -> int:
-    """How many conditions a rule names."""
+    """Count the conditions of a rule."""
     when = rule.when
     named = (when.payment_methods, when.amount, when.merchant_order_id, when.attempt, when.refund or None)
     return sum(condition is not None for condition in named) + len(when.customer)

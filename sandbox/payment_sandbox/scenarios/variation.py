@@ -1,4 +1,4 @@
-"""What a variation is: the steps that it changes, its effect, how a test may end, and where it is offered."""
+"""Variations: their steps, their effects, the permitted ends of a rehearsed test, and their offers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,41 +15,41 @@ Document = Mapping[str, Any]
 """A part of a scenario, or settings, as data."""
 
 Applies = Callable[[Any], bool]
-"""Whether a step can go so: called with what is known about it."""
+"""Whether a variation applies to a step, given the step's details."""
 
 CREATE: Final = "create"  # calls of the shop
 READ: Final = "read"
 CHANGE: Final = "change"
 WEBHOOK: Final = "webhook"
 ACTION: Final = "action"  # of a customer or a bank
-ATTEMPT: Final = "attempt"  # to pay, or to refund: the service decides
-PRESS: Final = "press"  # a form of the shop that the test submits
+ATTEMPT: Final = "attempt"  # to pay or to refund: the service decides
+PRESS: Final = "press"  # the test submits a form of the shop
 CALLS: Final = (CREATE, READ, CHANGE)
 
 
 class Asked(NamedTuple):
-    """A call of the shop, or a form that the test submits to it."""
+    """A call of the shop, or a form submitted to the shop."""
 
     method: str
     path: str
 
 
 class Acts(NamedTuple):
-    """Somebody acts on an order."""
+    """An action on an order."""
 
     action: Action
     is_hosted: bool
-    has_return: bool  # to a page of the shop
-    has_others: bool  # earlier tries that can still be paid
+    has_return: bool  # the customer returns to a page of the shop
+    has_others: bool  # earlier attempts that can still be paid
     is_authorization: bool
 
 
 About = Asked | Acts | Delivery | Subject
-"""What is known about a step: what was asked, who acts, a webhook, or the subject of an attempt."""
+"""The details of a step: a call or a form, an action, a webhook, or the subject of an attempt."""
 
 
 class Step(NamedTuple):
-    """One step: the nth of its kind, what it is in words, and what is known about it."""
+    """One step: its kind, its number within the kind, its label in words, and its details."""
 
     kind: str
     number: int
@@ -58,35 +58,35 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How rehearsals refer to it."""
+        """Its name in rehearsals."""
         return f"{self.kind}:{self.number}"
 
 
 class Trait(Flag):
-    """How a rehearsed test may end, and what a variation needs; without one, the test may end differently."""
+    """The required end of a rehearsed test, and the needs of a variation; without traits, any end will do."""
 
-    AT_ONCE = auto()  # it ends as before, so that its own assertions still hold
-    AT_REST = auto()  # it ends as before, once retries and jobs have run
-    SUSPECT = auto()  # it often makes trouble together with another one
+    AT_ONCE = auto()  # the test must end as before: its own assertions still hold
+    AT_REST = auto()  # the test must end as before, once retries and jobs have run
+    SUSPECT = auto()  # it often causes trouble in combination with another one
     THREADS = auto()  # the shop's handlers run on other threads than the test's
     RETURN = auto()  # the shop has a page to which customers return
-    RESTART = auto()  # the test says how the shop is restarted
+    RESTART = auto()  # the test defines how to restart the shop
 
 
 NO_TRAIT: Final = Trait(0)
 
 
 class Instead(NamedTuple):
-    """What somebody does instead of acting as planned, or besides; rehearsals and "What if …" play it."""
+    """A scene that replaces or extends the planned action; rehearsals and "What if …" play it."""
 
     scene: str
     needs: Trait = NO_TRAIT
-    applies: Applies | None = None  # only then, if it is given
+    applies: Applies | None = None  # a condition, if any
     moves_clock: bool = False
 
 
 class Passes(NamedTuple):
-    """They act, and then a period passes, such as ``P3D``."""
+    """A period, such as ``P3D``, passes after the action."""
 
     period: str
 
@@ -98,26 +98,26 @@ class Repeat(NamedTuple):
 
 
 VariationEffect = Fault | WebhookEffect | Document | Action | Instead | Passes | Repeat
-"""Of a call, of a webhook, the outcome of an attempt, what somebody does instead, or of a form."""
+"""An effect on a call or a webhook, the outcome of an attempt, another action or scene, a repeated form."""
 
 
 class OfferedIn(Flag):
-    """Where people find a variation, other than in a rehearsal."""
+    """The places that offer a variation, apart from rehearsals."""
 
     AGAIN = auto()  # "What if …" on the page of an order
-    SWITCH = auto()  # of the dashboard
-    SEQUENCE = auto()  # of webhooks, in which marked tests run
-    SCENARIO = auto()  # by its name
+    SWITCH = auto()  # a switch of the dashboard
+    SEQUENCE = auto()  # a webhook sequence for marked tests
+    SCENARIO = auto()  # a ready-made scenario
 
 
 NOTHING: Final[Document] = MappingProxyType({})
 
 
 class VariationOffer(NamedTuple):
-    """A variation for a whole project, or for an order once more.
+    """An offer to play a variation for a whole project, or for a repeated order.
 
-    ``when`` says which webhooks or requests it changes. ``effect`` replaces the variation's own, and
-    ``settings`` are changed instead. ``shows`` are the findings of the review whose cost it shows.
+    ``when`` selects the webhooks or requests. ``effect`` overrides the variation's own; ``settings`` are
+    changed instead of adding rules. ``shows`` lists the review findings whose cost the offer demonstrates.
     """
 
     name: str
@@ -127,7 +127,7 @@ class VariationOffer(NamedTuple):
     effect: VariationEffect | None = None
     settings: Document = NOTHING
     shows: tuple[str, ...] = ()
-    risk: str = ""  # this and the next are the variation's
+    risk: str = ""  # copied from the variation, like ``reported``
     reported: str = ""
 
     @property
@@ -137,12 +137,12 @@ class VariationOffer(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What happens, and what that costs."""
+        """The title and the risk, as sentences."""
         return f"{self.title}. The risk: {self.risk}."
 
     @property
     def rules(self) -> dict[str, list[Document]]:
-        """The rules of webhooks and faults that do it; to undo it, they are removed."""
+        """The webhook rules and faults to add; removing them undoes the variation."""
         if self.settings or not isinstance(self.effect, Fault | WebhookEffect):
             return {}
         when = {"when": dict(self.when)} if self.when else {}
@@ -151,32 +151,32 @@ class VariationOffer(NamedTuple):
 
     @property
     def undo(self) -> str:
-        """How it is undone."""
+        """How to undo it."""
         if self.settings:
             return "change the setting back"
         if self.rules:
-            return "remove the rule; one for an order ends with it"
+            return "remove the rule; a rule for one order ends with the order"
         moves_clock = isinstance(self.effect, Instead) and self.effect.moves_clock
-        return "undo the last move of the clock" if moves_clock else "make a new order"
+        return "undo the last move of the clock" if moves_clock else "create a new order"
 
     @property
     def scenario(self) -> Document:
-        """The scenario in which it happens; if it changes webhooks, to a customer who pays after a while."""
+        """A scenario that plays it; if it changes webhooks, a customer pays after ten seconds."""
         pays = [{"then": {"customer": "pays", "after": "PT10S"}}] if "webhooks" in self.rules else []
         document = {"name": self.name, "description": self.sentence, "settings": self.settings, "rules": pays}
         return {key: part for key, part in {**document, **self.rules}.items() if part}
 
 
 IsMet = Callable[[Delivery, Document], bool]
-"""Whether a webhook met a variation, under the project's settings."""
+"""Whether a variation happened to a webhook, given the project's settings."""
 
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """One thing that can go another way.
+    """One deviation from the expected course of events.
 
-    ``sentence`` says what happened at a step, and ``risk`` what that costs a shop that does not expect it.
-    Rehearsals play those that have ``kinds`` of steps.
+    ``sentence`` describes it at a step; ``risk`` is its cost for a shop that does not expect it. Rehearsals
+    play the variations that apply to ``kinds`` of steps.
     """
 
     name: str
@@ -184,19 +184,19 @@ class Variation:
     effect: VariationEffect
     risk: str
     own_traits: Trait = NO_TRAIT
-    applies: Applies | None = None  # only then, if it is given
+    applies: Applies | None = None  # a condition, if any
     kinds: tuple[str, ...] = ()
     is_met: IsMet | None = None
-    reported_as: str = ""  # its name in coverage and sequences, if another
+    reported_as: str = ""  # its name in coverage and sequences, if different
     offers: tuple[VariationOffer, ...] = ()
 
     def offering(self, *offers: VariationOffer) -> "Variation":
-        """The variation with what people are offered."""
+        """Return the variation with these offers."""
         return replace(self, offers=offers)
 
     @property
     def traits(self) -> Trait:
-        """Its traits, with what its effect needs."""
+        """Its own traits, and the needs of its effect."""
         return self.own_traits | (self.effect.needs if isinstance(self.effect, Instead) else NO_TRAIT)
 
     @property
@@ -205,6 +205,6 @@ class Variation:
         return self.reported_as or self.name
 
     def fits(self, step: Step) -> bool:
-        """Whether a step can go so."""
+        """Whether the variation applies to a step."""
         conditions = (self.applies, self.effect.applies if isinstance(self.effect, Instead) else None)
         return step.kind in self.kinds and all(each(step.about) for each in conditions if each is not None)

@@ -1,8 +1,8 @@
-"""The catalogue of variations: what can go another way, what that costs a shop, and how it is done.
+"""The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
-Rehearsals play a variation at one step of a test. With an offer, people play it for a whole project, or for
-an order once more: by a switch of the dashboard, by "What if …", as a sequence of webhooks or a scenario.
-Coverage tells whether it was met, and the documentation lists it. To add a variation, add one entry.
+Rehearsals play a variation at one step of a test. Offers play it for a project, or for a repeated order:
+as a switch of the dashboard, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
+whether it happened, and the documentation lists it. To add a variation, add one entry.
 """
 
 from collections.abc import Iterator
@@ -49,23 +49,23 @@ from payment_sandbox.scenarios.variation import (
     VariationOffer,
 )
 
-UNPAID: Final = "goods leave the shop for a payment that failed, or that nobody made"
+UNPAID: Final = "goods ship for a payment that failed or was never made"
 MISSED: Final = "a customer has paid and waits for goods"
 PAID_TWICE: Final = "a customer pays twice for one basket"
-TWICE: Final = "goods or money leave the shop twice"
-LAPSED: Final = "the reserved money is gone, and goods that were shipped stay unpaid"
-OWED: Final = "a customer who is owed money believes the shop, and gets none"
-TAKEN_BACK: Final = "a message that comes late takes a payment back"
-STUCK: Final = "one silent call stops the shop for everybody"
-REFUSED: Final = "the service limits shops that poll, and refuses their calls"
+TWICE: Final = "goods ship twice, or money is refunded twice"
+LAPSED: Final = "the authorization has lapsed, and shipped goods stay unpaid"
+OWED: Final = "a customer is owed money, but never gets it"
+TAKEN_BACK: Final = "a late webhook or a stale read undoes a payment"
+STUCK: Final = "one hanging call blocks the shop for everybody"
+REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
 
 
-def _came_twice(delivery: Delivery, settings: Document) -> bool:
+def _arrived_twice(delivery: Delivery, settings: Document) -> bool:
     return len(delivery.tries) > len({attempt.number for attempt in delivery.tries})
 
 
 def is_lost(delivery: Delivery, settings: Document = NOTHING) -> bool:
-    """Whether the shop never got a webhook that counts as delivered."""
+    """Whether a webhook was lost: it counts as delivered, but the shop never received it."""
     return any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in delivery.tries)
 
 
@@ -99,18 +99,20 @@ SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART = Trait
 AGAIN, SWITCH, SEQUENCE, SCENARIO = OfferedIn
 
-RETURNS_FIRST: Final = Instead("is back before the webhook", Trait.RETURN)
-TWO_TABS: Final = Instead("is back in two tabs", Trait.RETURN | Trait.THREADS)
-RETURNS_UNPAID: Final = Instead("is back without having paid", Trait.RETURN)
+RETURNS_FIRST: Final = Instead("returns before the webhook", Trait.RETURN)
+TWO_TABS: Final = Instead("returns in two tabs", Trait.RETURN | Trait.THREADS)
+RETURNS_UNPAID: Final = Instead("returns without paying", Trait.RETURN)
 FAILS_THEN_PAYS: Final = Instead("fails, then pays", applies=lambda step: step.is_hosted)
 CANCELS_THEN_PAYS: Final = Instead("cancels, then pays", applies=lambda step: step.is_hosted)
 WALKS_AWAY: Final = Instead("walks away", moves_clock=True)
 ACTS_TOO_LATE: Final = Instead("acts after the expiry")
 ACTS_TWICE: Final = Instead("acts twice")
-PAYS_BOTH: Final = Instead("pays an earlier try, too", applies=lambda step: step.has_others)
+PAYS_BOTH: Final = Instead("pays an earlier attempt, too", applies=lambda step: step.has_others)
 SENDS_LESS: Final = Instead("sends less")
 SENDS_MORE: Final = Instead("sends more")
-LAPSES: Final = Instead("lets it run out", applies=lambda step: step.is_authorization, moves_clock=True)
+LAPSES: Final = Instead(
+    "lets the authorization expire", applies=lambda step: step.is_authorization, moves_clock=True
+)
 RESTARTS: Final = Instead("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = Instead("captures in parts")
 
@@ -129,19 +131,19 @@ _refund = partial(_attempt, applies=lambda attempt: attempt.is_refund)
 _charge = partial(_attempt, applies=lambda each: not each.is_refund and "processor" in each.outcome_keys)
 
 VARIATIONS: tuple[Variation, ...] = (
-    # Webhooks; in each group the most usual first
+    # Webhooks; in each group the most common first
     _webhook(
-        "twice", "{step} came twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, is_met=_came_twice
+        "twice", "{step} arrived twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, is_met=_arrived_twice
     ).offering(
         VariationOffer(
             "webhook-twice",
-            "Every webhook comes twice",
+            "Every webhook arrives twice",
             AGAIN | SWITCH | SEQUENCE | SCENARIO,
             shows=("HOOK-10",),
         )
     ),
     _webhook(
-        "together", "{step} came twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
+        "together", "{step} arrived twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
     ),
     _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=is_lost).offering(
         VariationOffer(
@@ -150,7 +152,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _webhook(
         "refused",
-        "{step} came two minutes late",
+        "{step} arrived two minutes late",
         Answer(503),
         MISSED,
         AT_REST,
@@ -159,20 +161,20 @@ VARIATIONS: tuple[Variation, ...] = (
     ).offering(
         VariationOffer(
             "slow-shop",
-            "The first try of each webhook times out",
+            "The first attempt of each webhook times out",
             AGAIN,
             effect=Timeout(),
             shows=("HOOK-03",),
         )
     ),
-    _webhook("swapped", "{step} came after the next one", Swap(), TAKEN_BACK, AT_REST | SUSPECT).offering(
-        VariationOffer("webhook-swapped", "Each webhook comes after the next one", SEQUENCE),
+    _webhook("swapped", "{step} arrived after the next one", Swap(), TAKEN_BACK, AT_REST | SUSPECT).offering(
+        VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
-            "webhooks-swapped", "The webhook for processing comes after the next one", SCENARIO, PROCESSING
+            "webhooks-swapped", "The webhook for processing arrives after the next one", SCENARIO, PROCESSING
         ),
     ),
     _webhook(
-        "late", "{step} came an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, is_met=_was_late
+        "late", "{step} arrived an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, is_met=_was_late
     ).offering(
         VariationOffer(
             "webhook-late", "Every webhook is 10 minutes late", AGAIN | SWITCH, effect=Delay("PT10M")
@@ -181,7 +183,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _call(
         "early",
-        "the webhooks of {step} came before its response",
+        "the webhooks of {step} arrived before its response",
         WEBHOOKS_FIRST,
         MISSED,
         AT_REST | SUSPECT,
@@ -196,19 +198,19 @@ VARIATIONS: tuple[Variation, ...] = (
         )
     ),
     Variation(
-        "unreachable", "no try arrived", Timeout(), MISSED, is_met=_failed, reported_as="failed for good"
+        "unreachable", "no attempt arrived", Timeout(), MISSED, is_met=_failed, reported_as="failed for good"
     ).offering(VariationOffer("unreachable", "Your shop is unreachable", SWITCH)),
     # Calls of the shop
     _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).offering(
         VariationOffer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
     ),
-    _order_read("overtaken", "{step} got an answer that was overtaken", Fault(Stale()), TAKEN_BACK, AT_REST),
-    _call("unavailable", "{step} failed with 503, and nothing was done", UNAVAILABLE, PAID_TWICE, SUSPECT),
+    _order_read("overtaken", "{step} got a stale response", Fault(Stale()), TAKEN_BACK, AT_REST),
+    _call("unavailable", "{step} failed with 503, without any effect", UNAVAILABLE, PAID_TWICE, SUSPECT),
     _call(
         "answer-lost", "{step} was carried out, but its response was lost", LOST, PAID_TWICE, SUSPECT
     ).offering(
         VariationOffer(
-            "lost-answer", "The answer to the next new order is lost", SWITCH, NEXT_ORDER, LOST_WITH_503
+            "lost-answer", "The response to the next new order is lost", SWITCH, NEXT_ORDER, LOST_WITH_503
         ),
         VariationOffer(
             "lost-create-response",
@@ -218,9 +220,9 @@ VARIATIONS: tuple[Variation, ...] = (
         ),
     ),
     Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
-    Variation("silent", "{step} got no answer", Fault(Silence()), STUCK, kinds=CALLS),
-    Variation("slow", "every answer took 1.5 s", Fault(latency=1.5), STUCK).offering(
-        VariationOffer("slow", "Every answer takes 1.5 s", SWITCH)
+    Variation("silent", "{step} got no response", Fault(Silence()), STUCK, kinds=CALLS),
+    Variation("slow", "every response took 1.5 s", Fault(latency=1.5), STUCK).offering(
+        VariationOffer("slow", "Every response takes 1.5 s", SWITCH)
     ),
     # The shop's own forms
     _form("twice", "{step} was submitted twice", Repeat(at_once=False), TWICE, SUSPECT),
@@ -234,24 +236,29 @@ VARIATIONS: tuple[Variation, ...] = (
     # Customers
     _customer(
         "returns-first",
-        "the customer was back in the shop before the webhook of {step}",
+        "the customer returned to the shop before the webhook of {step}",
         RETURNS_FIRST,
         UNPAID,
         AT_REST | SUSPECT,
     ),
     _customer(
         "two-tabs",
-        "the customer came back in two tabs at the same moment, before the webhook of {step}",
+        "the customer returned in two tabs at the same moment, before the webhook of {step}",
         TWO_TABS,
         TWICE,
         AT_REST,
     ),
-    _customer("returns-unpaid", "the customer came back without having paid", RETURNS_UNPAID, UNPAID),
+    _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID),
     _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).offering(
         VariationOffer("declined", "The bank declines the payment", AGAIN, shows=("HOOK-08", "FLOW-15"))
     ),
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
-    _customer("fails-then-pays", "{step} failed, and succeeded at the second try", FAILS_THEN_PAYS, MISSED),
+    _customer(
+        "fails-then-pays",
+        "{step} failed at first, and succeeded at the second attempt",
+        FAILS_THEN_PAYS,
+        MISSED,
+    ),
     _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
     _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
         VariationOffer(
@@ -264,13 +271,13 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     # Money and time
     _bank("short", "{step} was one cent short", SENDS_LESS, UNPAID),
-    _bank("surplus", "{step} was one euro too much", SENDS_MORE, OWED),
-    _bank("after-expiry", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
-    _bank("credited-twice", "{step} came twice", ACTS_TWICE, OWED, SUSPECT),
-    _bank("never", "{step} never came", WALKS_AWAY, UNPAID),
+    _bank("surplus", "{step} was one euro too high", SENDS_MORE, OWED),
+    _bank("after-expiry", "{step} arrived after the expiry", ACTS_TOO_LATE, MISSED),
+    _bank("credited-twice", "{step} arrived twice", ACTS_TWICE, OWED, SUSPECT),
+    _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID),
     _customer(
         "pays-both",
-        "the customer also paid on the page of an earlier try after {step}",
+        "the customer also paid on the page of an earlier attempt after {step}",
         PAYS_BOTH,
         PAID_TWICE,
     ),
@@ -304,24 +311,24 @@ VARIATIONS: tuple[Variation, ...] = (
 
 
 def rehearsed() -> list[Variation]:
-    """The variations that rehearsals play, the first ones to try first."""
+    """Return the variations for rehearsals, in the order in which to try them."""
     return [variation for variation in VARIATIONS if variation.kinds]
 
 
 def met_by_webhooks() -> dict[str, IsMet]:
-    """The variations that coverage tells of webhooks."""
+    """Return the variations that coverage reports for webhooks, by reported name."""
     return {each.reported: each.is_met for each in VARIATIONS if each.is_met is not None}
 
 
 def all_offers() -> Iterator[VariationOffer]:
-    """All offers, each with what its variation knows."""
+    """Yield all offers, each completed from its variation."""
     for each in VARIATIONS:
         for offer in each.offers:
             yield offer._replace(effect=offer.effect or each.effect, risk=each.risk, reported=each.reported)
 
 
 def offered(place: OfferedIn) -> dict[str, VariationOffer]:
-    """What is offered in a place, by name."""
+    """Return the offers in a place, by name."""
     return {offer.name: offer for offer in all_offers() if place in offer.places}
 
 
@@ -329,7 +336,7 @@ PAIRS: Final = (("twice", "before the response"),)
 
 
 def sequences() -> dict[str, tuple[VariationOffer, ...]]:
-    """What is offered in each sequence of webhooks, from the simplest sequence to the most complex."""
+    """Return the offers of each sequence of webhooks, from the simplest sequence to the most complex."""
     offers = sorted(offered(OfferedIn.SEQUENCE).values(), key=lambda offer: not offer.settings)
     single = {offer.reported: (offer,) for offer in offers}
     paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in PAIRS}

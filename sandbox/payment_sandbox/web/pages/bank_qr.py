@@ -1,4 +1,4 @@
-"""The page behind a bank QR code, for scanners other than banking apps."""
+"""The page of a bank QR code, for scanners other than banking apps."""
 
 import hmac
 import struct
@@ -23,9 +23,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.browsers import HTML, go
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
-from payment_sandbox.web.pages.language import Language
+from payment_sandbox.web.pages.language import DEFAULT, NAMES, Language
 from payment_sandbox.web.pages.payer_page import (
     TOKEN,
     AttemptNotice,
@@ -42,7 +41,7 @@ BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, defaul
 
 @lru_cache(maxsize=64)
 def qr_png(content: str, size_pixels: int) -> bytes:
-    """A square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
+    """Render a square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
     with LOADING:
         import segno  # imported late: faster startup
 
@@ -52,7 +51,7 @@ def qr_png(content: str, size_pixels: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def qr_svg(content: str) -> str:
-    """A square picture that stays sharp at any size."""
+    """Render a square SVG, sharp at any size."""
     with LOADING:
         import segno  # imported late: faster startup
 
@@ -63,7 +62,7 @@ def qr_svg(content: str) -> str:
 
 
 def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
-    """The image row by row, one character per pixel: 1 is white. The code is centred."""
+    """Yield the image row by row, one character per pixel: 1 is white. The code is centred."""
     modules = len(matrix)
     scale = max(1, size_pixels // (modules + 2 * QUIET_ZONE_MODULES))
     before = (size_pixels - modules * scale) // 2
@@ -76,7 +75,7 @@ def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
 
 
 def _png(rows: Sequence[str], size_pixels: int) -> bytes:
-    """The PNG of these rows; segno writes only PNGs whose size is a multiple of the code's."""
+    """Encode these rows as PNG; segno only writes sizes that are a multiple of the code's."""
     row_bytes = (size_pixels + 7) // 8
     packed = {row: int(row.ljust(row_bytes * 8, "1"), 2).to_bytes(row_bytes) for row in set(rows)}
     data = b"".join(b"\0" + packed[row] for row in rows)
@@ -97,107 +96,108 @@ QR: Final = "/qr/<project_id>/<qr_id>"
 def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
     """Get the image of a QR request (QR-26)."""
     project = find_project(call, project_id)
-    asked = project.epoch.find_qr_request(qr_id)
-    return Response(qr_png(qr_page_url(project, asked), asked.size_pixels), mimetype="image/png")
+    qr_request = project.epoch.find_qr_request(qr_id)
+    return Response(qr_png(qr_page_url(project, qr_request), qr_request.size_pixels), mimetype="image/png")
 
 
 @route(pages, "GET", f"{QR}/", **PAGE)
 def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Let payers enter an amount, if they may, and choose their bank (QR-27)."""
     project = find_project(call, project_id)
-    return _shown(call, project, project.epoch.find_qr_request(qr_id))
+    return _show(call, project, project.epoch.find_qr_request(qr_id))
 
 
 @route(pages, "POST", f"{QR}/", **POSTED)
 def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Create the order, once per form, and redirect to the bank."""
     project = find_project(call, project_id)
-    asked = project.epoch.find_qr_request(qr_id)
+    qr_request = project.epoch.find_qr_request(qr_id)
     form_id, _, sign = call.request.form.get(TOKEN, "").partition(".")
-    if not hmac.compare_digest(sign.encode(), _sign(call, asked, form_id).encode()):
+    if not hmac.compare_digest(sign.encode(), _sign(call, qr_request, form_id).encode()):
         page = call.site.path_of("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
         return go(f"{call.site.base_path}{page}")
-    return _scanned(call, project, asked, form_id)
+    return _scan(call, project, qr_request, form_id)
 
 
-def _scanned(call: Call, project: Project, asked: QrRequest, form_id: str) -> Response:
-    """The order that the payer has made, or the page with what is wrong."""
+def _scan(call: Call, project: Project, qr_request: QrRequest, form_id: str) -> Response:
+    """Create the order and redirect the payer, or show the page with the error."""
     try:
-        amount_cents = _typed_cents(call, asked)
+        amount_cents = _typed_cents(call, qr_request)
         call.hold_webhooks()
-        order = scan(project, asked.id, amount_cents, call.request.form.get("issuer_id"), form_id, VIA_PAGE)
+        order = scan(
+            project, qr_request.id, amount_cents, call.request.form.get("issuer_id"), form_id, VIA_PAGE
+        )
     except (QrAmountRefused, ValueError):
-        return _shown(call, project, asked, "amount")
+        return _show(call, project, qr_request, "amount")
     except Invalid as invalid:
         if invalid.violations[0].path != "issuer_id":
-            raise  # the merchant no longer accepts this method
-        return _shown(call, project, asked, "bank")
+            raise  # the merchant no longer accepts the method
+        return _show(call, project, qr_request, "bank")
     except (QrExpired, QrUsed):
-        return _shown(call, project, project.epoch.find_qr_request(asked.id))
+        return _show(call, project, project.epoch.find_qr_request(qr_request.id))
     return go(PayerPage(call, project, order, order.transactions[0], chosen_language(call, order)).onward_url)
 
 
-def _sign(call: Call, asked: QrRequest, form_id: str) -> str:
-    return hmac.new(call.site.forgery_secret, f"{asked.id}/{form_id}".encode(), "sha256").hexdigest()
+def _sign(call: Call, qr_request: QrRequest, form_id: str) -> str:
+    return hmac.new(call.site.forgery_secret, f"{qr_request.id}/{form_id}".encode(), "sha256").hexdigest()
 
 
-def _typed_cents(call: Call, asked: QrRequest) -> Cents | None:
-    """The amount that the payer typed, in euros with a decimal point or comma; None if they cannot.
+def _typed_cents(call: Call, qr_request: QrRequest) -> Cents | None:
+    """Parse the amount that the payer typed in euros; None if the amount is fixed or missing.
 
     Raises:
-        ValueError: empty, or not an amount; thousands separators are not accepted.
+        ValueError: empty, or not an amount.
     """
-    typed = call.request.form.get("amount", "").strip()
-    if not asked.amount_changeable or "amount" not in call.request.form:
+    if not qr_request.amount_changeable or "amount" not in call.request.form:
         return None
-    return typed_euros(typed)
+    return typed_euros(call.request.form["amount"].strip())
 
 
-def _over(project: Project, asked: QrRequest) -> str | None:
-    if project.now() >= asked.expires_at:
+def _why_closed(project: Project, qr_request: QrRequest) -> str | None:
+    if project.now() >= qr_request.expires_at:
         return "expired"
-    return "used" if asked.one_off and asked.scans else None
+    return "used" if qr_request.one_off and qr_request.scans else None
 
 
-def _under_way(call: Call, project: Project, asked: QrRequest, speaks: Language) -> str | None:
-    """The page of the open payment that a one-off code has led to."""
+def _under_way(call: Call, project: Project, qr_request: QrRequest, language: Language) -> str | None:
+    """Return the URL of the open payment that the scan of a one-off code created."""
     for order in project.epoch.store.orders_newest_first():
-        if order.bankqr_id == asked.id:
-            page = PayerPage(call, project, order, order.transactions[0], speaks)
+        if order.bankqr_id == qr_request.id:
+            page = PayerPage(call, project, order, order.transactions[0], language)
             return page.onward_url if order.is_open else None
     return None
 
 
-def _bounds(asked: QrRequest, speaks: Language) -> str:
-    low = speaks.amount(asked.amount_min_cents or 1)
-    if asked.amount_max_cents is None:
-        return speaks.say("qr_at_least", low=low)
-    return speaks.say("qr_between", low=low, high=speaks.amount(asked.amount_max_cents))
+def _bounds(qr_request: QrRequest, language: Language) -> str:
+    low = language.amount(qr_request.amount_min_cents or 1)
+    if qr_request.amount_max_cents is None:
+        return language.say("qr_at_least", low=low)
+    return language.say("qr_between", low=low, high=language.amount(qr_request.amount_max_cents))
 
 
-def _shown(call: Call, project: Project, asked: QrRequest, error: str | None = None) -> Response:
-    speaks = chosen_language(call, None)
+def _show(call: Call, project: Project, qr_request: QrRequest, error: str | None = None) -> Response:
+    language = chosen_language(call, None)
     form_id = token_urlsafe(16)
-    over = _over(project, asked)
+    over = _why_closed(project, qr_request)
     body = call.site.render(
         "qr.html",
         page=None,
-        say=speaks.say,
-        language=speaks,
-        languages=language.NAMES,
-        asked=asked,
-        amount=speaks.amount(asked.amount_cents) if asked.amount_cents is not None else None,
-        typed=call.request.form.get("amount", _plain(asked.amount_cents, speaks))[:SHOWN_LENGTH_MAX],
-        notice=AttemptNotice(speaks.say("notice_stale"))
+        say=language.say,
+        language=language,
+        languages=NAMES,
+        qr_request=qr_request,
+        amount=language.amount(qr_request.amount_cents) if qr_request.amount_cents is not None else None,
+        typed=call.request.form.get("amount", _plain(qr_request.amount_cents, language))[:SHOWN_LENGTH_MAX],
+        notice=AttemptNotice(language.say("notice_stale"))
         if call.request.args.get("notice") == "stale"
         else None,
-        bounds=_bounds(asked, speaks),
+        bounds=_bounds(qr_request, language),
         issuers=ISSUERS,
-        merchant=project.settings.name or speaks.say("the_shop"),
+        merchant=project.settings.name or language.say("the_shop"),
         over=over,
-        under_way=_under_way(call, project, asked, speaks) if over == "used" else None,
+        under_way=_under_way(call, project, qr_request, language) if over == "used" else None,
         error=error,
-        token=f"{form_id}.{_sign(call, asked, form_id)}",
+        token=f"{form_id}.{_sign(call, qr_request, form_id)}",
         now=project.now(),
         is_running=project.epoch.state.clock.running,
         look="bank",
@@ -206,9 +206,9 @@ def _shown(call: Call, project: Project, asked: QrRequest, error: str | None = N
     return Response(body, status=BAD_REQUEST if error else 200, content_type=HTML)
 
 
-def _plain(amount_cents: Cents | None, speaks: Language) -> str:
-    """An amount as the language writes it, for an input field."""
+def _plain(amount_cents: Cents | None, language: Language) -> str:
+    """Format an amount for an input field, with the language's decimal separator."""
     if amount_cents is None:
         return ""
     euros = f"{Decimal(amount_cents) / 100:.2f}"
-    return euros if speaks.tag == language.DEFAULT else euros.replace(".", ",")
+    return euros if language.tag == DEFAULT else euros.replace(".", ",")

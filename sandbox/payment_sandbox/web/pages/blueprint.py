@@ -1,4 +1,4 @@
-"""What all pages share: headers, stylesheet, script and error pages."""
+"""The common parts of all pages: headers, stylesheet, script and error pages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -50,15 +50,15 @@ def chosen_languages(call: Call, go_on: GoOn) -> Response:
     response = go_on(call)
     asked = call.request.args.get("language")
     if asked in NAMES:
-        place, is_secure = _place(call), call.request.is_secure
+        path, is_secure = _cookie_path(call), call.request.is_secure
         response.set_cookie(
-            LANGUAGE_COOKIE, asked, path=place, httponly=True, samesite="Lax", secure=is_secure
+            LANGUAGE_COOKIE, asked, path=path, httponly=True, samesite="Lax", secure=is_secure
         )
     return response
 
 
-def _place(call: Call) -> str:
-    """The path of the order or code whose language was chosen: other orders have their own."""
+def _cookie_path(call: Call) -> str:
+    """Return the path of the order or QR code, because each has its own language."""
     return f"{call.site.base_path}{'/'.join(call.request.path.split('/')[:4])}"
 
 

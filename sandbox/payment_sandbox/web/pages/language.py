@@ -23,7 +23,7 @@ NAMES: Final = {
 }
 DAYS: Final = {0: "today", 1: "tomorrow"}
 EXACT: Final = {tag.lower(): tag for tag in LOCALES}
-BY_TONGUE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
+BY_LANGUAGE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
 
 
 class Language(NamedTuple):
@@ -32,7 +32,7 @@ class Language(NamedTuple):
     tag: str
 
     def say(self, key: str, **values: object) -> str:
-        """A phrase with its placeholders filled in.
+        """Return a phrase with its placeholders filled in.
 
         Raises:
             KeyError: there is no such phrase.
@@ -40,50 +40,50 @@ class Language(NamedTuple):
         return phrases(self.tag)[key].format_map(values)
 
     def amount(self, amount_cents: Cents) -> str:
-        """A sum of money as this language writes it."""
+        """Format an amount of money."""
         return _amount(self.tag, amount_cents)
 
     def moment(self, moment: datetime) -> str:
-        """A date and time as this language writes it, in UTC."""
+        """Format a date and time, in UTC."""
         return _moment(self.tag, moment)
 
     def soon(self, moment: datetime, now: datetime) -> str:
-        """A time as people say it, such as "today 20:13, in 3 hours"; the exact one is ``moment``."""
+        """Format a time relative to now, such as "today 20:13, in 3 hours"."""
         days = (moment.date() - now.date()).days
         day = self.say(DAYS[days], time=f"{moment:%H:%M}") if days in DAYS else self.near(moment)
         return f"{day}, {_ahead(self.tag, moment - now)}" if moment > now else day
 
     def near(self, moment: datetime) -> str:
-        """A day and time without its year."""
+        """Format a day and time, without the year."""
         return _near(self.tag, moment)
 
     def of(self, labels: Labels) -> str:
-        """A label in this language."""
+        """Return the label in this language."""
         return str(labels[self.tag])
 
 
 @cache
 def phrases(tag: str) -> Mapping[str, str]:
-    """All phrases of a language, by key."""
+    """Load all phrases of a language, by key."""
     lines = (
         files("payment_sandbox.web.pages").joinpath("phrases.tsv").read_text(encoding="utf-8").splitlines()
     )
     tags = lines[0].split("\t")
-    column, otherwise = tags.index(tag), tags.index(VARIANT_OF.get(tag, tag))
-    return {row[0]: row[column] or row[otherwise] for row in (line.split("\t") for line in lines[1:])}
+    column, fallback = tags.index(tag), tags.index(VARIANT_OF.get(tag, tag))
+    return {row[0]: row[column] or row[fallback] for row in (line.split("\t") for line in lines[1:])}
 
 
 def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
-    """The language chosen on the page, else the customer's locale, else the browser's language (CUS-12).
+    """Choose the language: the page's choice, else the customer's locale, else the browser's (CUS-12).
 
-    ``accepted`` are the browser's languages, best first; a variant that is not available falls back to the
-    one that is, for example fr-FR to fr-BE.
+    ``accepted`` has the browser's languages, best first; a missing variant falls back to the available one,
+    for example fr-FR to fr-BE.
     """
     for tag in (asked, (customer or {}).get("locale")):
         if tag in LOCALES:
             return Language(str(tag))
     for tag in accepted:
-        chosen = EXACT.get(tag.lower()) or BY_TONGUE.get(tag.lower().partition("-")[0])
+        chosen = EXACT.get(tag.lower()) or BY_LANGUAGE.get(tag.lower().partition("-")[0])
         if chosen is not None:
             return Language(chosen)
     return Language(DEFAULT)

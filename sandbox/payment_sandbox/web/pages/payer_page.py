@@ -1,4 +1,4 @@
-"""The page that a payer is on: its order, attempt and language, and where the payer goes next."""
+"""The payer's current page: its order, attempt and language, and the next page."""
 
 import hmac
 from typing import Any, Final, NamedTuple
@@ -25,11 +25,11 @@ from payment_sandbox.web.placing import catch_up_first
 
 LANGUAGE_COOKIE: Final = "payment_language"
 TOKEN: Final = "token"
-TELLS_MORE: Final = "invoice"  # its page says what happens next after acceptance
+INVOICE: Final = "invoice"  # a kind of page that stays after acceptance and explains the next steps
 
 
 class PayerPage(NamedTuple):
-    """The page that a call asks for, with its project, order, attempt and language."""
+    """The requested page, with its project, order, attempt and language."""
 
     call: Call
     project: Project
@@ -38,7 +38,7 @@ class PayerPage(NamedTuple):
     language: Language
 
     def now(self) -> "PayerPage":
-        """The same page with the current order and attempt."""
+        """Return the same page with the current order and attempt."""
         order = self.project.find_order(self.order.id)
         attempt = order.transaction(self.attempt.id) if self.attempt is not None else None
         return self._replace(order=order, attempt=attempt)
@@ -51,7 +51,7 @@ class PayerPage(NamedTuple):
     @property
     def method_label(self) -> str:
         """The name of the attempt's payment method."""
-        assert self.attempt is not None, "only pages of attempts use this"
+        assert self.attempt is not None, "only the page of an attempt has a method"
         return self.language.of(BY_NAME[self.attempt.method].capabilities.labels)
 
     @property
@@ -67,8 +67,8 @@ class PayerPage(NamedTuple):
         """Whether the attempt has ended, so that its page only redirects."""
         if self.attempt is None or self.attempt.is_open:
             return False
-        is_told_more = BY_NAME[self.attempt.method].capabilities.page == TELLS_MORE
-        return not (is_told_more and self.attempt.status == TransactionStatus.ACCEPTED)
+        is_invoice = BY_NAME[self.attempt.method].capabilities.page == INVOICE
+        return not (is_invoice and self.attempt.status == TransactionStatus.ACCEPTED)
 
     @property
     def can_choose_again(self) -> bool:
@@ -77,16 +77,16 @@ class PayerPage(NamedTuple):
 
     @property
     def token(self) -> str:
-        """The forgery token of this page's forms."""
-        of = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
-        return hmac.new(self.call.site.forgery_secret, of.encode(), "sha256").hexdigest()
+        """The anti-forgery token of this page's forms."""
+        scope = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
+        return hmac.new(self.call.site.forgery_secret, scope.encode(), "sha256").hexdigest()
 
     def is_own_post(self) -> bool:
         """Whether the post has this page's token."""
         return hmac.compare_digest(self.call.request.form.get(TOKEN, "").encode(), self.token.encode())
 
     def url(self, endpoint: str, **more: Any) -> str:
-        """The URL of one of this order's pages."""
+        """Return the URL of one of this order's pages."""
         ids: dict[str, Any] = {"project_id": self.project.project_id, "order_id": self.order.id}
         if self.attempt is not None and endpoint not in ("get_order_page", "get_result", "get_back"):
             ids["transaction_id"] = self.attempt.id
@@ -94,7 +94,7 @@ class PayerPage(NamedTuple):
 
     @property
     def shop_url(self) -> str | None:
-        """The merchant's return_url with our parameters (FLOW-14, FLOW-15), or None."""
+        """The merchant's return_url with order_id and project_id (FLOW-14, FLOW-15), or None."""
         if self.order.return_url is None:
             return None
         parts = urlsplit(self.order.return_url)
@@ -104,12 +104,12 @@ class PayerPage(NamedTuple):
 
     @property
     def back_url(self) -> str | None:
-        """The link back to the shop; it leads there by way of our own page, which records the return."""
+        """The link back to the shop, by way of our own page, which records the return."""
         return self.url("get_back") if self.order.return_url is not None else None
 
     @property
     def dashboard_url(self) -> str:
-        """The order on the dashboard."""
+        """The URL of the order on the dashboard."""
         return dashboard_path(self.project, self.order)
 
     @property
@@ -125,12 +125,11 @@ class PayerPage(NamedTuple):
         if not self.is_over:
             return self.url("get_payment")
         if self.can_choose_again:
-            of = {"of": self.attempt.id}
-            return self.url("get_order_page", notice=self._notice(self.attempt), **of)
+            return self.url("get_order_page", notice=self._notice(self.attempt), of=self.attempt.id)
         return self.end_url
 
     def _notice(self, attempt: Transaction) -> str:
-        """The notice that explains why the customer has to choose again."""
+        """Return the notice that explains why the customer has to choose again."""
         if attempt.status != TransactionStatus.CANCELLED:
             return attempt.status
         if not attempt.has_page:
@@ -155,12 +154,12 @@ def arrive(call: Call, project_id: str, order_id: str, transaction_id: str | Non
 
 
 def has_page(attempt: Transaction) -> bool:
-    """Whether there is a page to show for an attempt, such as the one that waits for screening."""
+    """Whether an attempt has a page, such as the one that waits for the screening."""
     return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 
 def find_project(call: Call, project_id: str) -> Project:
-    """The project in a URL, after running everything that is due.
+    """Return the project in a URL, after running everything that is due.
 
     Raises:
         Unknown: there is no such project.
@@ -174,7 +173,7 @@ def find_project(call: Call, project_id: str) -> Project:
 
 
 def chosen_language(call: Call, order: Order | None) -> Language:
-    """The language of the page for this request."""
+    """Return the language of the page for this request."""
     asked = call.request.args.get("language") or call.request.cookies.get(LANGUAGE_COOKIE)
     customer = order.customer if order is not None else None
     return language.choose(asked, customer, list(call.request.accept_languages.values()))
@@ -198,7 +197,7 @@ def show(page: PayerPage, template: str, status: int = 200, **more: object) -> R
 
 
 class AttemptNotice(NamedTuple):
-    """What a customer is told about the attempt before: a text, a reason, and where it goes on."""
+    """A notice about the previous attempt: a text, its reason, and the URL to continue at."""
 
     text: str
     reason: str | None = None
@@ -209,33 +208,33 @@ def _notice(page: PayerPage) -> AttemptNotice | None:
     key = f"notice_{page.call.request.args.get('notice', '')}"
     if key not in language.phrases(language.DEFAULT):
         return None
-    said = page.language.say
+    say = page.language.say
     attempt = page.order.transaction(page.call.request.args.get("of", ""))
     newest = page._replace(attempt=page.order.last_transaction)
     if key == "notice_elsewhere":
         if newest.attempt is None or newest.is_over:
-            return AttemptNotice(said("notice_stale"))
-        return AttemptNotice(said(key, method=newest.method_label), url=newest.url("get_payment"))
+            return AttemptNotice(say("notice_stale"))
+        return AttemptNotice(say(key, method=newest.method_label), url=newest.url("get_payment"))
     if attempt is None or attempt.reason in (None, GIVEN_UP):
-        return AttemptNotice(said(key))
-    return AttemptNotice(said(key), attempt.reason)
+        return AttemptNotice(say(key))
+    return AttemptNotice(say(key), attempt.reason)
 
 
 def record_visit(page: PayerPage) -> None:
-    """Record that the customer has opened a page again."""
+    """Record that the customer opened a page again."""
     with page.project.edit() as edit:
         transaction_id = page.attempt.id if page.attempt is not None else None
         edit.record_action(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
 
 
 def go_on(page: PayerPage) -> Response:
-    """Redirect the payer to the next page; a return to the shop goes into the journal."""
+    """Redirect the payer to the next page, and record a return to the shop."""
     address = page.onward_url
     return return_to_shop(page) if address == page.shop_url else go(address)
 
 
 def return_to_shop(page: PayerPage) -> Response:
-    """Redirect the payer to the shop; it goes into the journal.
+    """Redirect the payer to the shop, and record the return.
 
     Raises:
         Unknown: the order has no return_url.

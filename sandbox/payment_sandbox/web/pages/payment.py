@@ -1,4 +1,4 @@
-"""The page of an attempt: what each kind of page shows, and what its pay button does."""
+"""The page of an attempt: the content and the pay button of each kind of page."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -39,19 +39,19 @@ OFFERED: Final = tuple(
 
 
 class CardForm(NamedTuple):
-    """The card that pays, or the keys of the error phrases, by field."""
+    """The paying card, or the keys of the error phrases by field."""
 
     card: Card | None
     errors: dict[str, str]
 
 
 def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False) -> CardForm:
-    """Read the form; if nothing was typed, nor should be, the selected test card pays."""
+    """Read the form; if nothing was typed, and typing was not required, the selected test card pays."""
     typed = {field: _typed(form, field) for field in ("number", "expiry", "cvc", "holder")}
     number = typed["number"].replace(" ", "").replace("-", "")
     if not any(typed.values()) and not is_typed:
-        picked = CARDS.get(form.get("card", FRICTIONLESS))
-        return CardForm(picked, {} if picked is not None else {"number": "error_number"})
+        selected = CARDS.get(form.get("card", FRICTIONLESS))
+        return CardForm(selected, {} if selected is not None else {"number": "error_number"})
     problems = {
         "number": _number_error(number),
         "expiry": _expiry_error(typed["expiry"], now),
@@ -63,7 +63,7 @@ def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False)
 
 
 def _typed(form: Mapping[str, str], field: str) -> str:
-    """A field with single blanks, as its pattern expects."""
+    """Return the text of a field with single spaces, as its pattern expects."""
     return " ".join(form.get(field, "").split())
 
 
@@ -93,25 +93,28 @@ BUTTONS: Final[Mapping[str, Action]] = {
 }
 
 
-def secured(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
-    """The action of a button of the 3-D Secure step; None if there is no such button."""
-    how: dict[str, Any] = {"card": card.name if card is not None else None, "authorization": authorization}
+def secure_action(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
+    """Return the action of a button of the 3-D Secure step; None if there is no such button."""
+    details: dict[str, Any] = {
+        "card": card.name if card is not None else None,
+        "authorization": authorization,
+    }
     if name == UNAVAILABLE and card is not None and card.flow == CONFIGURABLE:
-        return Action(CUSTOMER, "fail", reason="3-D Secure: unavailable", **how)
+        return Action(CUSTOMER, "fail", reason="3-D Secure: unavailable", **details)
     if name in (PAY_BUTTON, "fail", "cancel"):
-        return Action(CUSTOMER, str(name), **how)
+        return Action(CUSTOMER, str(name), **details)
     return None
 
 
-def to_be_secured(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
-    """The card, or the wallet's authorization, that needs a 3-D Secure step; None if none is needed."""
+def secure_subject(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
+    """Return the card or wallet authorization that needs a 3-D Secure step; None if none is needed."""
     assert page.attempt is not None, "the URL names one"
-    able = BY_NAME[page.attempt.method].capabilities
+    capabilities = BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
-    if able.page == "card":
+    if capabilities.page == "card":
         return (card, None) if card is not None and card.asks else None
-    knows_how = "authorization" in able.outcomes[0]
-    return (None, PAN_ONLY) if knows_how and values.get("authorization") == PAN_ONLY else None
+    has_authorization = "authorization" in capabilities.outcomes[0]
+    return (None, PAN_ONLY) if has_authorization and values.get("authorization") == PAN_ONLY else None
 
 
 REASONS: Final = ("Do not honour", "Insufficient funds", "Suspected fraud", "Expired card")
@@ -128,7 +131,7 @@ class Outcome(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """The whole panel; ``expires_at`` is where the clock moves if the payment is to expire."""
+    """The testers' panel; ``expires_at`` is the new time of the clock if the payment is to expire."""
 
     outcomes: tuple[Outcome, ...]
     reasons: tuple[str, ...]
@@ -136,7 +139,7 @@ class Panel(NamedTuple):
 
 
 def panel(page: PayerPage) -> Panel | None:
-    """The ends that are possible now; None if there are none."""
+    """Return the panel with the outcomes that are possible now; None if there are none."""
     shown = [_outcome(page, name, label) for name, label in _labels(page)]
     outcomes = [outcome for outcome in shown if outcome is not None]
     expires_at = expiry(page)
@@ -149,7 +152,7 @@ def panel(page: PayerPage) -> Panel | None:
 
 
 def expiry(page: PayerPage) -> datetime | None:
-    """When the order expires if nothing else happens; None if it does not."""
+    """Return the time at which the order expires if nothing else happens; None if it does not expire."""
     order, attempt = page.order, page.attempt
     if not order.is_open:
         return None
@@ -159,7 +162,7 @@ def expiry(page: PayerPage) -> datetime | None:
 
 
 def _labels(page: PayerPage) -> list[tuple[str, str]]:
-    """The buttons, in order, with the keys of their labels."""
+    """Return the buttons, in order, with the keys of their labels."""
     if page.attempt is None:
         return []
     authorizes = page.attempt.capture_mode is not None
@@ -190,13 +193,13 @@ TRANSFER_ROWS: Final = (
 
 
 def attempt_of(page: PayerPage) -> Transaction:
-    """The attempt of a page that has one."""
+    """Return the attempt of a page that has one."""
     assert page.attempt is not None, "the URL names one"
     return page.attempt
 
 
 def kind_of(page: PayerPage) -> str:
-    """The kind of page that an attempt has; during a screening it is a waiting page."""
+    """Return the kind of an attempt's page; during a screening it is a waiting page."""
     attempt = attempt_of(page)
     kind = BY_NAME[attempt.method].capabilities.page
     is_screened = attempt.status == TransactionStatus.PENDING and kind == "terms"
@@ -204,7 +207,7 @@ def kind_of(page: PayerPage) -> str:
 
 
 def enter(page: PayerPage) -> PayerPage:
-    """The payer opens the page; the first visit changes the attempt's status (SET-36)."""
+    """Open the page for the payer; the first visit changes the attempt's status (SET-36)."""
     if attempt_of(page).status != TransactionStatus.NEW or VISIT.name not in page.actions:
         record_visit(page)
         return page
@@ -213,7 +216,7 @@ def enter(page: PayerPage) -> PayerPage:
 
 
 def perform(page: PayerPage, action: Action) -> PayerPage:
-    """Act on the attempt; an action that is not possible is ignored, and the page shows the current state.
+    """Act on the attempt; an impossible action is ignored, and the page shows the current state.
 
     This covers double clicks, two tabs and the back button.
     """
@@ -222,10 +225,10 @@ def perform(page: PayerPage, action: Action) -> PayerPage:
     return page.now()
 
 
-def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
-    """The page of an attempt that is still open."""
+def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
+    """Show the page of an attempt that is still open."""
     kind = kind_of(page)
-    more = SHOWN.get(kind)
+    more = VALUES.get(kind)
     return show(
         page,
         kind,
@@ -238,17 +241,17 @@ def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
 
 
 def _echoed(page: PayerPage) -> Mapping[str, str]:
-    """The values to show again in a form; none with digits, which could be card data."""
+    """Return the form values to show again, without those with digits, which could be card data."""
     return {name: text for name, text in page.call.request.form.items() if not any(map(str.isdecimal, text))}
 
 
-def paid(page: PayerPage) -> Response | Action:
-    """What the pay button does: an action, or a redirect or page that comes first."""
-    pay = PAYING.get(kind_of(page))
+def press_pay(page: PayerPage) -> Response | Action:
+    """Handle the pay button: return its action, or a redirect or page that comes first."""
+    pay = PAY_HANDLERS.get(kind_of(page))
     return pay(page) if pay is not None else BUTTONS[PAY_BUTTON]
 
 
-def _card_shown(page: PayerPage) -> dict[str, Any]:
+def _card_values(page: PayerPage) -> dict[str, Any]:
     return {
         "cards": OFFERED,
         "picked": CARDS.get(page.call.request.form.get("card", ""), CARDS[FRICTIONLESS]),
@@ -261,13 +264,13 @@ def _pay_by_card(page: PayerPage) -> Response | Action:
         page.call.request.form, page.project.now(), is_typed="typed" in page.call.request.args
     )
     if card is None:
-        return shown(page, errors)
+        return show_attempt(page, errors)
     if card.asks:
         return go(page.url("get_secure", card=card.name))
     return BUTTONS[PAY_BUTTON]._replace(card=card.name)
 
 
-def _login_shown(page: PayerPage) -> dict[str, Any]:
+def _login_values(page: PayerPage) -> dict[str, Any]:
     attempt = attempt_of(page)
     names = {issuer.id: issuer.name for issuer in ISSUERS}
     bank = names.get(attempt.details.get("issuer_id", ""))
@@ -280,11 +283,11 @@ def _login_shown(page: PayerPage) -> dict[str, Any]:
     return {"title": say("bank_title", bank=bank), "brand": bank}
 
 
-def _sheet_shown(page: PayerPage) -> dict[str, Any]:
-    knows_how = "authorization" in BY_NAME[attempt_of(page).method].capabilities.outcomes[0]
+def _sheet_values(page: PayerPage) -> dict[str, Any]:
+    has_authorization = "authorization" in BY_NAME[attempt_of(page).method].capabilities.outcomes[0]
     return {
         "card": CARDS[FRICTIONLESS],
-        "authorizations": AUTHORIZATION_METHODS[::-1] if knows_how else (),
+        "authorizations": AUTHORIZATION_METHODS[::-1] if has_authorization else (),
         "picked": CRYPTOGRAM_3DS,
     }
 
@@ -295,24 +298,24 @@ def _pay_by_sheet(page: PayerPage) -> Response | Action:
     return BUTTONS[PAY_BUTTON]
 
 
-def _transfer_shown(page: PayerPage) -> dict[str, Any]:
+def _transfer_values(page: PayerPage) -> dict[str, Any]:
     attempt = attempt_of(page)
-    left_cents = attempt.amount_cents - attempt.credited_cents
+    outstanding_cents = attempt.amount_cents - attempt.credited_cents
     details = attempt.details
     return {
-        "left": page.language.amount(left_cents),
+        "outstanding": page.language.amount(outstanding_cents),
         "rows": [(label, str(details[key])) for label, key in TRANSFER_ROWS],
         "can_arrive": not page.project.settings.is_test,
     }
 
 
-SHOWN: Final[Mapping[str, Callable[[PayerPage], dict[str, Any]]]] = {
-    "card": _card_shown,
-    "login": _login_shown,
-    "sheet": _sheet_shown,
-    "transfer": _transfer_shown,
+VALUES: Final[Mapping[str, Callable[[PayerPage], dict[str, Any]]]] = {
+    "card": _card_values,
+    "login": _login_values,
+    "sheet": _sheet_values,
+    "transfer": _transfer_values,
 }
-PAYING: Final[Mapping[str, Callable[[PayerPage], Response | Action]]] = {
+PAY_HANDLERS: Final[Mapping[str, Callable[[PayerPage], Response | Action]]] = {
     "card": _pay_by_card,
     "sheet": _pay_by_sheet,
 }

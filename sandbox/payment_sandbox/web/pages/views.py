@@ -26,6 +26,7 @@ from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.bank_qr import qr_svg
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.payer_page import (
+    INVOICE,
     PayerPage,
     arrive,
     go_on,
@@ -40,8 +41,8 @@ from payment_sandbox.web.pages.payment import (
     REASONS,
     expiry,
     panel,
-    secured,
-    to_be_secured,
+    secure_action,
+    secure_subject,
 )
 from payment_sandbox.web.routes import route
 
@@ -57,20 +58,19 @@ class MethodChoice(NamedTuple):
 
 
 def choices(page: PayerPage) -> list[MethodChoice]:
-    """The methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
+    """Return the methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
     settings = page.project.settings
     choices = []
     for name in offered(settings, page.order):
-        able = BY_NAME[settings.method(name) or ""].capabilities
-        speaks = page.language
-        hint = speaks.of(able.hint) if able.hint is not None else ""
-        issuers = ISSUERS if able.has_issuers else ()
-        choices.append(MethodChoice(name, speaks.of(able.labels), hint, able.icon, issuers))
+        method = BY_NAME[settings.method(name) or ""].capabilities
+        hint = page.language.of(method.hint) if method.hint is not None else ""
+        issuers = ISSUERS if method.has_issuers else ()
+        choices.append(MethodChoice(name, page.language.of(method.labels), hint, method.icon, issuers))
     return choices
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
-    """The method whose bank has to be chosen next; None if it has no banks, or is not offered."""
+    """Return the method whose bank the payer chooses next; None if it has no banks, or is not offered."""
     return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
 
 
@@ -90,11 +90,10 @@ ENDINGS: Final = {
     OrderStatus.ERROR: "failed",
 }
 ICONS: Final = {"paid": "paid", "authorized": "paid", "invoice": "paid", "refunded": "paid", "open": "open"}
-INVOICE: Final = "invoice"  # the kind of page
 
 
 def ending(page: PayerPage) -> str:
-    """The prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
+    """Return the prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     order = page.order
     ending = ENDINGS.get(OrderStatus(order.status), "open")
     if ending not in ("paid", "authorized"):
@@ -107,13 +106,13 @@ def ending(page: PayerPage) -> str:
     return "authorized" if newest is not None and newest.is_capturable else ending
 
 
-def icon(how: str) -> str:
-    """The icon of an outcome."""
-    return ICONS.get(how, "failed")
+def icon(outcome: str) -> str:
+    """Return the icon of an outcome."""
+    return ICONS.get(outcome, "failed")
 
 
 def reason(page: PayerPage) -> str | None:
-    """Why the order was not paid, as far as anybody said."""
+    """Return the reason why the order was not paid, if known."""
     newest = page.order.last_transaction
     if newest is not None and newest.reason is not None:
         return newest.reason
@@ -128,15 +127,15 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or how it ended (GEN-03)."""
     page = arrive(call, project_id, order_id)
     if not page.can_choose_again:
-        return _led_on(page)
+        return _go_on_without_choice(page)
     if call.request.method == "GET":
-        _entered(page)
+        _enter_order(page)
     page = page.now()
     bank = bank_choice(page, call.request.args.get("bank", ""))
     return show(page, "choose", choices=choices(page), bank=bank, panel=panel(page))
 
 
-def _entered(page: PayerPage) -> None:
+def _enter_order(page: PayerPage) -> None:
     if page.order.last_transaction is None:
         page.call.hold_webhooks()
         act_on_order(page.project, page.order.id, Action(CUSTOMER, "visit"), VIA_PAGE)
@@ -144,38 +143,38 @@ def _entered(page: PayerPage) -> None:
         record_visit(page)
 
 
-def _led_on(page: PayerPage) -> Response:
-    """The page of the newest attempt if there is nothing to choose, else the result page."""
+def _go_on_without_choice(page: PayerPage) -> Response:
+    """Lead the payer on when there is nothing to choose: to the newest attempt, the shop, or the result."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
         return go_on(newest)
-    return return_to_shop(page) if page.shop_url is not None else _result(page)
+    return return_to_shop(page) if page.shop_url is not None else _show_result(page)
 
 
-def _result(page: PayerPage) -> Response:
-    how = ending(page)
-    return show(page, "result", ending=how, icon=icon(how), reason=reason(page), notified=_notified(page))
+def _show_result(page: PayerPage) -> Response:
+    outcome, webhooks = ending(page), _delivery_counts(page)
+    return show(page, "result", ending=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks)
 
 
-class Notified(NamedTuple):
-    """How many webhooks of an order there are, how many were delivered, and what the last failed one got."""
+class DeliveryCounts(NamedTuple):
+    """The number of an order's webhooks, how many were delivered, and the problem of the last failed one."""
 
-    webhooks: int
+    created: int
     delivered: int
     problem: str | None
 
     @property
     def is_complete(self) -> bool:
-        """Whether the shop has got every one."""
-        return 0 < self.webhooks == self.delivered
+        """Whether the shop has received every webhook."""
+        return 0 < self.created == self.delivered
 
 
-def _notified(page: PayerPage) -> Notified:
+def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
     delivered = [webhook for webhook in webhooks if webhook.state is DeliveryState.DELIVERED]
     failed = [webhook.tries[-1].reply for webhook in webhooks if webhook not in delivered and webhook.tries]
     problem = (failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
-    return Notified(len(webhooks), len(delivered), problem)
+    return DeliveryCounts(len(webhooks), len(delivered), problem)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
@@ -188,16 +187,16 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     if is_repeated(page, chosen):
         return go_on(page._replace(attempt=page.order.last_transaction))
     if call.request.form.get("action") in (EXPIRE, "cancel"):
-        return _ended(page, call.request.form["action"])
-    return _chosen(page, chosen)
+        return _end_order(page, call.request.form["action"])
+    return _choose_method(page, chosen)
 
 
-def _ended(page: PayerPage, how: str) -> Response:
-    """Let the order end as the tester says: expired, which moves the clock, or cancelled by the shop."""
-    if how == "cancel":
+def _end_order(page: PayerPage, button: str) -> Response:
+    """End the order for the tester: let it expire, which moves the clock, or cancel it for the shop."""
+    if button == "cancel":
         page.call.hold_webhooks()
         with suppress(OrderNotCancellable):
-            act_as_merchant(page.project, page.order.id, how, None, VIA_PAGE)
+            act_as_merchant(page.project, page.order.id, "cancel", None, VIA_PAGE)
         return go(page.url("get_order_page"))
     expires_at = expiry(page)
     if expires_at is not None:
@@ -206,7 +205,7 @@ def _ended(page: PayerPage, how: str) -> Response:
     return go_on(page.now())
 
 
-def _chosen(page: PayerPage, chosen: str) -> Response:
+def _choose_method(page: PayerPage, chosen: str) -> Response:
     issuer_id = page.call.request.form.get("issuer_id")
     if issuer_id is None and bank_choice(page, chosen) is not None:
         return go(page.url("get_order_page", bank=chosen))
@@ -225,7 +224,7 @@ def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str)
     page = arrive(call, project_id, order_id, transaction_id)
     if call.request.method == "GET":
         page = payment.enter(page)
-    return go_on(page) if page.is_over else payment.shown(page)
+    return go_on(page) if page.is_over else payment.show_attempt(page)
 
 
 @route(pages, "POST", f"{ATTEMPT}/", slow=True, **POSTED)
@@ -234,11 +233,11 @@ def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str
     page = arrive(call, project_id, order_id, transaction_id)
     name = call.request.form.get("action", "")
     if page.is_own_post() and name == EXPIRE:
-        return _ended(page, name)
+        return _end_order(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
-        return _stale(page)
-    done = payment.paid(page) if name == PAY_BUTTON else _with_reason(call, BUTTONS[name])
-    return done if isinstance(done, Response) else _acted(page, done)
+        return _show_current(page)
+    pressed = payment.press_pay(page) if name == PAY_BUTTON else _with_reason(call, BUTTONS[name])
+    return pressed if isinstance(pressed, Response) else _act(page, pressed)
 
 
 def _with_reason(call: Call, action: Action) -> Action:
@@ -246,12 +245,12 @@ def _with_reason(call: Call, action: Action) -> Action:
     return action._replace(reason=reason) if action.action == "fail" and reason in REASONS else action
 
 
-def _acted(page: PayerPage, action: Action) -> Response:
+def _act(page: PayerPage, action: Action) -> Response:
     page.call.hold_webhooks()
     return go_on(payment.perform(page, action))
 
 
-def _stale(page: PayerPage) -> Response:
+def _show_current(page: PayerPage) -> Response:
     return go_on(page) if page.is_over else go(page.url("get_payment", notice="stale"))
 
 
@@ -259,9 +258,9 @@ def _stale(page: PayerPage) -> Response:
 def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
     page = arrive(call, project_id, order_id, transaction_id)
-    about = to_be_secured(page, call.request.args)
+    about = secure_subject(page, call.request.args)
     if page.is_over or about is None:
-        return _stale(page)
+        return _show_current(page)
     card, authorization = about
     return show(page, "secure", card=card, authorization=authorization, panel=panel(page), look="secure")
 
@@ -270,11 +269,11 @@ def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) 
 def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Complete the 3-D Secure step."""
     page = arrive(call, project_id, order_id, transaction_id)
-    about = to_be_secured(page, call.request.form)
-    action = secured(call.request.form.get("action"), *about) if about is not None else None
+    about = secure_subject(page, call.request.form)
+    action = secure_action(call.request.form.get("action"), *about) if about is not None else None
     if action is None or not page.is_own_post() or action.name not in page.actions:
-        return _stale(page)
-    return _acted(page, action)
+        return _show_current(page)
+    return _act(page, action)
 
 
 @route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
@@ -307,22 +306,22 @@ def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -
 
 
 @route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
-def get_left(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show payers who leave that the payment is still open."""
     page = arrive(call, project_id, order_id, transaction_id)
-    return go_on(page) if page.is_over else show(page, "left")
+    return go_on(page) if page.is_over else show(page, "still_open")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
 def get_result(call: Call, project_id: str, order_id: str) -> Response:
     """Show the result of a payment when there is no return_url (FLOW-16)."""
     page = arrive(call, project_id, order_id)
-    return _result(page)
+    return _show_result(page)
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
 def get_back(call: Call, project_id: str, order_id: str) -> Response:
-    """Lead the customer back to the shop, and record it (FLOW-14)."""
+    """Redirect the customer to the shop, and record the return (FLOW-14)."""
     page = arrive(call, project_id, order_id)
-    is_asked_only = call.request.method == "HEAD" and page.shop_url is not None
-    return go(str(page.shop_url)) if is_asked_only else return_to_shop(page)
+    is_head_request = call.request.method == "HEAD" and page.shop_url is not None
+    return go(str(page.shop_url)) if is_head_request else return_to_shop(page)

@@ -3,7 +3,7 @@
 
 const waiting = document.querySelector("[data-waiting]");
 if (waiting) {
-  const look = async () => {
+  const poll = async () => {
     try {
       const answer = await fetch(waiting.dataset.waiting, { cache: "no-store" });
       const { state } = await answer.json();
@@ -14,9 +14,9 @@ if (waiting) {
     } catch {
       // The server is unreachable; try again.
     }
-    setTimeout(look, 1000);
+    setTimeout(poll, 1000);
   };
-  setTimeout(look, 500);
+  setTimeout(poll, 500);
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) {
@@ -30,16 +30,16 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       return;
     }
     const before = button.textContent;
-    const told = document.getElementById("copied");
+    const status = document.getElementById("copied");
     button.textContent = button.dataset.copied;
-    told.textContent = `${text}: ${button.dataset.copied}`;
+    status.textContent = `${text}: ${button.dataset.copied}`;
     setTimeout(() => {
       button.textContent = before;
-      told.textContent = "";
+      status.textContent = "";
     }, 2000);
   });
 }
 
-// On phones the summary begins closed.
+// On phones the summary starts closed.
 const summary = document.querySelector(".summary");
 if (summary && matchMedia("(max-width: 59.99rem)").matches) summary.open = false;
