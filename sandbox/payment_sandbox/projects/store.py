@@ -20,7 +20,7 @@ from payment_sandbox.projects.quotas import Account
 
 
 class Chosen(NamedTuple):
-    """What the user chose for a project: settings, scenario and faults, as plain data."""
+    """The configuration of a project: settings, scenario and faults, as plain data."""
 
     settings: dict[str, Any]
     scenario: Mapping[str, Any]
@@ -28,7 +28,7 @@ class Chosen(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """State that changes automatically: clock, counters, and webhooks that wait for others."""
+    """State that changes automatically: the clock, counters, and swapped webhooks."""
 
     now: datetime
     clock_mode: str
@@ -46,14 +46,14 @@ class Counters(NamedTuple):
 
 
 class ForOthers(NamedTuple):
-    """What other servers have to know of an edit."""
+    """The part of an edit for other servers."""
 
     clock: Clock
-    part: Part | None = None  # of which request
+    part: Part | None = None  # the commit of a tracked request
     jobs: tuple[QueuedDelivery, ...] = ()  # webhooks to send now
-    finished_jobs: tuple[int, ...] = ()  # numbers of those that need no further attempt now
-    due_in_seconds: float | None = None  # real time until something is due
-    unused_seconds_max: float | None = None  # after which the project is deleted
+    finished_jobs: tuple[int, ...] = ()  # numbers of jobs that need no further attempt now
+    due_in_seconds: float | None = None  # real time until the next agenda entry is due
+    unused_seconds_max: float | None = None  # idle real time until the project is deleted
 
 
 class ChangeSet(NamedTuple):
@@ -70,7 +70,7 @@ class ChangeSet(NamedTuple):
     others: ForOthers | None = None  # for a shared store only
 
     def records(self) -> Iterator[tuple[str, str, Any]]:
-        """Every record in it: the name of its field here, its id, and itself."""
+        """Yield every changed record: the name of its field, its id, and the record."""
         yield from (("orders", order_id, order) for order_id, order in self.orders.items())
         yield from (("credentials", credential.vault_token, credential) for credential in self.credentials)
         yield from (("qr_requests", request.id, request) for request in self.qr_requests)
@@ -78,7 +78,7 @@ class ChangeSet(NamedTuple):
 
 
 class HistoryRow(NamedTuple):
-    """A record of a journal as it is stored; its number is that in its id, which grows."""
+    """A stored journal record; ``number`` is the growing number in its id."""
 
     kind: str
     number: int
@@ -90,14 +90,14 @@ class Store(Protocol):
 
     is_durable: bool
     is_new: bool
-    """Whether this is a durable store without any commit: its first change set must be complete."""
+    """Whether this is a durable store without commits: its first change set must be complete."""
     deliveries_dropped: int
     account: Account | None
-    """Counts what the project keeps; None if the server has no quotas."""
+    """Counts the project's usage; None if the server has no quotas."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether other servers write it, too: what is to be sent is stored then, and one server sends it."""
+        """Whether several servers write to it: webhook jobs are then stored, and one server sends them."""
         ...
 
     @property
@@ -106,50 +106,50 @@ class Store(Protocol):
         ...
 
     def carries(self, queued: QueuedDelivery) -> bool:
-        """Whether this server is to send it."""
+        """Whether this server should send the delivery."""
         ...
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Whether no server has sent it, and recorded the answer."""
+        """Whether no server has sent the delivery and recorded the answer."""
         ...
 
     def share(self, journal: Journal) -> None:
-        """Let a new journal know what other servers write to it."""
+        """Share a new journal with other servers."""
         ...
 
     def leave(self) -> None:
-        """Send no more just now: another server may have a listener for webhooks, or get one."""
+        """Stop sending for now: another server may have a listener for webhooks, or get one."""
         ...
 
     def has_jobs(self) -> bool:
-        """Whether any server still has something to send."""
+        """Whether any server still has webhooks to send."""
         ...
 
     def holds_clock(self) -> bool:
-        """Whether the advance that runs on this server still has the project's clock."""
+        """Whether the advance on this server still holds the project's clock."""
         ...
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
-        """Save everything in it, or nothing; ``is_due`` if the service owes it.
+        """Save a change set completely or not at all; ``is_due`` if the service owes it.
 
         Raises:
-            QuotaReached: the project would keep too much, and the change is not due.
+            QuotaReached: the change exceeds a quota, and is not due.
         """
         ...
 
     def load(self, change: ChangeSet) -> None:
-        """Load into memory what is already saved."""
+        """Load saved records into memory."""
         ...
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Save records of the journal, and delete as many old ones as are too many."""
+        """Save journal records, and delete the oldest beyond the limit."""
         ...
 
     def history(self, number_max: int) -> Sequence[HistoryRow]:
-        """The saved records of the journal up to a number, oldest first.
+        """Read the saved journal records up to a number, oldest first.
 
         Raises:
-            NotStored: they cannot be read just now.
+            NotStored: the storage does not answer.
         """
         ...
 
@@ -203,11 +203,11 @@ class Storage(Protocol):
     """Creates the stores of one project, one per epoch."""
 
     def store(self) -> Store:
-        """An empty store; its first commit deletes what an earlier epoch left."""
+        """Create an empty store; its first commit deletes the records of earlier epochs."""
         ...
 
     def transaction(self, project: Any) -> AbstractContextManager[None]:
-        """Keep other servers from changing the project while inside, after bringing it up to date.
+        """Bring the project up to date, and keep other servers from changing it while inside.
 
         Raises:
             NotStored: the storage does not answer.
@@ -216,11 +216,11 @@ class Storage(Protocol):
 
     @property
     def awaits_courier(self) -> bool:
-        """Whether another server sends webhooks of the project just now."""
+        """Whether another server is sending the project's webhooks."""
         ...
 
     def answer(self, project: Any, request_id: str) -> str | None:
-        """What was answered to a request that has happened; None if it has not.
+        """Return the response of a request that has been executed; None if it has not.
 
         Raises:
             NotStored: the storage does not answer.
@@ -228,23 +228,23 @@ class Storage(Protocol):
         ...
 
     def flush(self, project: Any) -> None:
-        """Let other servers know at once what the project's journal has got, and its events."""
+        """Send the project's new journal records and events to other servers at once."""
         ...
 
     def watch(self, project: Any) -> None:
-        """Let other servers send their events here, for a while."""
+        """Subscribe to the events of other servers, for a while."""
         ...
 
     def follow(self, project: Any) -> None:
-        """Bring memory up to what other servers have written."""
+        """Load the changes of other servers into memory."""
         ...
 
     def hold_clock(self, project: Any) -> bool:
-        """Claim the project's clock for an advance; False if another server has it."""
+        """Claim the project's clock for an advance; False if another server holds it."""
         ...
 
     def take_over(self, project: Any) -> None:
-        """Send what no other server sends."""
+        """Send the webhooks that no other server sends."""
         ...
 
     def stop_advance(self, project: Any) -> None:
