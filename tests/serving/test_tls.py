@@ -236,4 +236,4 @@ def test_the_log_says_what_clients_do_not(secure: Server, caplog: pytest.LogCapt
         requests.get(plain.url.replace("http", "https"), timeout=5)
     requests.get(f"{secure.local_url}/health/", timeout=5)
     assert "a client broke off TLS (TLSV1_ALERT_UNKNOWN_CA): it may not trust the certificate" in caplog.text
-    assert "a client speaks https, and this server only http; serve --tls speaks both" in caplog.text
+    assert "a client tried https, but this server speaks only http; serve --tls speaks both" in caplog.text

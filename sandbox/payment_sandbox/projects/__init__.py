@@ -1,4 +1,4 @@
 """A project: one merchant integration under test, with its own state, clock and outbox.
 
-Other packages may import any of its modules.
+Others import all of its modules.
 """
