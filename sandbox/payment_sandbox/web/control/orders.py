@@ -1,4 +1,4 @@
-"""The calls that show orders, and what happened to them; they leave no trace."""
+"""Routes for orders, their history and scenarios; reads leave no trace in the journal."""
 
 from itertools import islice
 from typing import Final
