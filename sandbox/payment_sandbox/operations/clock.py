@@ -30,7 +30,7 @@ def advance_clock(
 
 
 def must_catch_up(project: Project) -> bool:
-    """Whether something may be due on a running clock, which has to run before a request is handled."""
+    """Whether a running clock may have due events, to be run before a request is handled."""
     epoch = project.epoch
     if not epoch.state.clock.running or epoch.is_advancing:
         return False
@@ -39,7 +39,7 @@ def must_catch_up(project: Project) -> bool:
 
 
 def catch_up(project: Project) -> None:
-    """Run what is due on a running clock, however fast it runs."""
+    """Run the due events of a running clock, at any rate."""
     if must_catch_up(project):
         run_due(project)
 
@@ -56,7 +56,7 @@ def change_clock(
         Invalid: the time is before now; nothing changes.
         ClockBusy: an advance is running.
     """
-    # The advance also runs what is due by now, so that a change of mode skips nothing.
+    # The advance also runs the events due now, so that a change of mode skips none.
     aim = _to(now, "now") if now is not None else _stay
     done = advance(project, aim, limits=PUT_FORWARD)
     with project.edit() as edit:

@@ -30,7 +30,7 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
 
     Raises:
         Invalid: lines are unknown, or missing although the method needs them.
-        NothingToRefund, RefundExceedsCaptured: the order does not have that much left to refund.
+        NothingToRefund, RefundExceedsCaptured: the amount exceeds the refundable remainder.
     """
     asked = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
     with project.edit() as edit:
@@ -52,7 +52,7 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
 
 
 def give_back_failed(edit: Edit, record: Order) -> None:
-    """Make the amount of a failed refund refundable again."""
+    """Return the amount of a failed refund to the refundable remainder."""
     if record.transactions[0].status != TransactionStatus.ERROR:
         return
     assert record.refund_of_order_id is not None, "it is a refund"

@@ -59,7 +59,7 @@ def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -
     if "order_lines" in data:
         wanted["order_lines"] = lines(data["order_lines"])
     if reduced_customer and order.customer is not None and wanted.get("customer") == reduced(order.customer):
-        del wanted["customer"]  # sent back as shown: do not drop the hidden fields
+        del wanted["customer"]  # sent back as shown, so keep the hidden fields
     return {name: value for name, value in wanted.items() if value != now.get(name)}
 
 
@@ -78,7 +78,7 @@ def _check(
     if order.payment_methods is not None and attempt is None:
         data["payment_methods"] = order.payment_methods
     if attempt is not None and attempt.is_open:
-        asked = {**attempt.asked, "cvc": ""}  # it was sent at creation and is not stored
+        asked = {**attempt.asked, "cvc": ""}  # sent at creation, and not stored
         data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
     return check_order(data, violations, edit.settings, edit.terms)
 

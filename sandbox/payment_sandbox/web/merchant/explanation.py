@@ -31,8 +31,8 @@ REFUSED: Final = 400
 def require_own_rules(rules: Mapping[str, str]) -> None:
     """Refuse fields that share a rule, and rules that the ledger lacks.
 
-    A rule's text explains a wrong value, so it must not describe an unrelated field. Only a field and its
-    parts may share a rule.
+    A rule's text explains a wrong value, so it must not describe an unrelated field. Fields may share a rule
+    only if its text names them, or if one field is part of the other.
 
     Raises:
         TypeError: the message names the rule and the fields.
