@@ -235,8 +235,8 @@ def _reporting_progress(project: Project) -> Iterator[None]:
         if not project.epoch.store.is_shared:
             raise
         done = (
-            f"the advance has ended early: what was due until {timestamp(project.now())} has happened, and "
-            "perhaps one event more; read the clock, and advance from there"
+            f"the advance has ended early: all events due until {timestamp(project.now())} have run, and "
+            "perhaps one more; read the clock, and advance from there"
         )
         raise Interrupted(failed, done) from failed
 

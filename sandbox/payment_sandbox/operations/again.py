@@ -56,7 +56,7 @@ def again(
         Refusal: the new order does not allow it.
     """
     effect, attempt = _effect(name), order.last_transaction
-    made = create(_soon_over(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
+    made = create(_expiring_soon(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
     if made.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
         act(project, made.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
     if effect is WALKS_AWAY:
@@ -80,7 +80,7 @@ def _effect(name: str) -> VariationEffect | None:
     return known[name].effect
 
 
-def _soon_over(body: Mapping[str, Any]) -> Json:
+def _expiring_soon(body: Mapping[str, Any]) -> Json:
     """Change a body so that the page and the first attempt expire soon."""
     soon = {"expiration_period": SHORTEST}
     attempts = body.get("transactions") or []
@@ -113,11 +113,11 @@ def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
         act(project, order_id, PAYS)
         project.settle(WEBHOOKS_SECONDS, orders=[order_id])
     finally:
-        if effect and _were_attempted(project, order_id):
+        if effect and _is_rule_applied(project, order_id):
             project.change_faults(lambda faults: faults.without({order_id}))
 
 
-def _were_attempted(project: Project, order_id: str) -> bool:
+def _is_rule_applied(project: Project, order_id: str) -> bool:
     """Whether the rule has been applied to all webhooks of an order."""
     deliveries = project.epoch.store.deliveries_of(order_id)
     return all(delivery.attempts or delivery.postponed for delivery in deliveries)

@@ -106,7 +106,7 @@ def _ends(order: Order, attempt: Transaction) -> Iterator[str]:
     if _is_untouched(attempt):
         return
     possible = possible_ends(attempt.method)
-    for part in _parts(attempt.method):
+    for part in _end_finders(attempt.method):
         yield from (end for end, holds in part(attempt).items() if holds and end in possible)
     if order.refunds:
         yield from (end for end, holds in _refund_ends(order).items() if holds)
@@ -180,7 +180,7 @@ ENDS_BY_DECISION: Final = {
 
 
 @cache
-def _parts(method: str) -> "Sequence[Callable[[Transaction], Ends]]":
+def _end_finders(method: str) -> "Sequence[Callable[[Transaction], Ends]]":
     """Return the functions that find the ends of payments with a method."""
     parts = (part for decided, part in ENDS_BY_DECISION.items() if decided in _decided(method))
     return _plain_ends, _authorization_ends, *parts

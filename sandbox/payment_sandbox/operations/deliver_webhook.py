@@ -321,7 +321,7 @@ def resend_later(project: Project, delivery_id: str, changed: Changed, after: Pe
     """
     delivery = find_delivery(project, delivery_id)
     if changed.body is not None and project.masking.text(changed.body) != changed.body:
-        message = f"must not have {SECRETS} if it is sent later, because it is kept until then"
+        message = f"must not contain {SECRETS} if it is sent later, because it is stored until then"
         raise Invalid([Violation("body", message)])
     with project.edit() as edit:
         edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))

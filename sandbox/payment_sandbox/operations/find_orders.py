@@ -40,10 +40,10 @@ def find_orders(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
         raise Invalid([Violation("sort", f"must be one of: {', '.join(SORTS)}", list(SORTS))])
     if wanted.before is not None and epoch.store.order(wanted.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
-    return _found(epoch, wanted._replace(text=wanted.text and _folded(wanted.text)))
+    return _matching(epoch, wanted._replace(text=wanted.text and _folded(wanted.text)))
 
 
-def _found(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
+def _matching(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
     is_begun = wanted.before is None
     for order in _sorted(epoch.store.orders_newest_first(), wanted.sort):
         if is_begun and not order.is_refund and wanted.matches(order):

@@ -96,7 +96,7 @@ def working_for(one: Caller) -> Iterator[None]:
         _CALLER.reset(token)
 
 
-def _within() -> Caller:
+def _derived_caller() -> Caller:
     """Derive a caller from the current one, for a part of its work."""
     outer, inner = caller(), Caller()
     inner.asked, inner.cause, inner.held = outer.asked, outer.cause, outer.held
@@ -105,13 +105,13 @@ def _within() -> Caller:
 
 def caused_by(record_id: str) -> AbstractContextManager[None]:
     """Attribute the changes made inside to a journal record."""
-    inner = _within()
+    inner = _derived_caller()
     inner.cause = record_id
     return working_for(inner)
 
 
 def delivering(outbox: "Outbox") -> AbstractContextManager[None]:
     """Mark the calls made inside as callbacks of a webhook of this outbox."""
-    inner = _within()
+    inner = _derived_caller()
     inner.delivers = outbox
     return working_for(inner)

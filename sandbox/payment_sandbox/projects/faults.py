@@ -87,7 +87,7 @@ class Faults(NamedTuple):
             if rule.nth is not None and use.asked not in rule.nth:
                 continue
             if isinstance(rule.fault.effect, RateLimit):
-                uses[index], is_over = _limited(use, rule.fault.effect, now)
+                uses[index], is_over = _count_against_limit(use, rule.fault.effect, now)
                 if not is_over:
                     continue
             matched = matched or rule.fault
@@ -120,8 +120,8 @@ class Faults(NamedTuple):
         if self.orders.isdisjoint(orders):
             return self
         pairs = zip(self.webhooks, self.document["webhooks"], strict=True)
-        remaining = [(rule, said) for rule, said in pairs if rule.order_id not in orders]
-        document = {**self.document, "webhooks": [said for _, said in remaining]}
+        remaining = [(rule, entry) for rule, entry in pairs if rule.order_id not in orders]
+        document = {**self.document, "webhooks": [entry for _, entry in remaining]}
         return self._replace(webhooks=tuple(rule for rule, _ in remaining), document=document)
 
     def refuse_unknown_orders(self, is_known: Callable[[str], bool], path: str = "") -> None:
@@ -142,7 +142,7 @@ class Faults(NamedTuple):
 NO_FAULTS: Final = Faults.read({})
 
 
-def _limited(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:
+def _count_against_limit(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:
     """Count a request against the rate limit, in sandbox time; requests over the limit do not count."""
     recent = tuple(moment for moment in use.recent if limit.period.after(moment) > now)
     if len(recent) >= limit.requests:

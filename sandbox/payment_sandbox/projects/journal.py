@@ -64,7 +64,7 @@ def did_you_mean(name: str, nearest: str | None) -> str:
     return f"{name} (did you mean {nearest}?)" if nearest else name
 
 
-def _some(texts: Sequence[str]) -> list[str]:
+def _shortened_texts(texts: Sequence[str]) -> list[str]:
     """Keep the first texts, each cut, so that an event stays short."""
     shown = [text[:TEXT_SHOWN_MAX] for text in texts[:TEXTS_SHOWN_MAX]]
     return [*shown, f"and {len(texts) - len(shown)} more"] if len(texts) > len(shown) else shown
@@ -147,8 +147,8 @@ class JournalEntry(NamedTuple):
             "order_id": self.order_id,
             "at": timestamp(self.at),
             "error": self.error(),
-            "unknown": _some([did_you_mean(name, nearest) for name, nearest in self.unknown]),
-            "warnings": _some(self.warnings),
+            "unknown": _shortened_texts([did_you_mean(name, nearest) for name, nearest in self.unknown]),
+            "warnings": _shortened_texts(self.warnings),
             "fault": self.fault and self.fault.document,
         }
 
@@ -252,7 +252,7 @@ OF_THE_ORIGINAL: Final = ("name", "webhook_url", "forward_to")
 DIGITS_BELOW: Final = 10**11
 TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
-LONG: Final = re.compile("[g-v]+")
+LONG_NUMBER: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # records, if the store takes none
 
 Record = (
@@ -280,7 +280,7 @@ def number_in(record_id: str) -> int:
     text = record_id.partition("-")[2].partition("/")[0]
     if text.isdecimal():
         return int(text)
-    return int(text.translate(TO_DIGITS), 16) if LONG.fullmatch(text) else 0
+    return int(text.translate(TO_DIGITS), 16) if LONG_NUMBER.fullmatch(text) else 0
 
 
 def _spelled(number: int) -> str:
@@ -294,14 +294,14 @@ Wanted = Callable[[JournalEntry], bool]
 """A filter for entries."""
 
 
-Kept = TypeVar("Kept", bound=Record)
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class Records:
     """The newest records of each kind, and the newest decision for each attempt."""
 
     def __init__(self) -> None:
-        self._kept: Mapping[type, deque[Any]] = {
+        self._by_kind: Mapping[type, deque[Any]] = {
             kind: deque(maxlen=CHOICES_MAX if kind is Reconfigured else ENTRIES_MAX)
             for kind in RECORDS.values()
             if kind is not RecordedDecision
@@ -309,10 +309,10 @@ class Records:
         self.decided: OrderedDict[str, RecordedDecision] = OrderedDict()  # by transaction
         self.dropped = 0  # requests
 
-    def of(self, kind: type[Kept]) -> Collection[Kept]:
+    def of(self, kind: type[AnyRecord]) -> Collection[AnyRecord]:
         """The records of a kind, oldest first."""
-        kept: Any = self.decided.values() if kind is RecordedDecision else self._kept[kind]
-        return cast(Collection[Kept], kept)
+        records: Any = self.decided.values() if kind is RecordedDecision else self._by_kind[kind]
+        return cast(Collection[AnyRecord], records)
 
     def merge(self, records: Iterable[Record]) -> None:
         """Merge records in any order, without duplicates."""
@@ -323,7 +323,7 @@ class Records:
             else:
                 by_kind.setdefault(type(record), {})[number_of(record)] = record
         for kind, merged in by_kind.items():
-            kept = self._kept[kind]
+            kept = self._by_kind[kind]
             merged |= {number_of(record): record for record in kept}
             kept.clear()
             kept.extend(merged[number] for number in sorted(merged))
@@ -334,7 +334,7 @@ class Records:
             if isinstance(record, RecordedDecision):
                 self.decided[record.transaction_id] = record
                 continue
-            kept = self._kept[type(record)]
+            kept = self._by_kind[type(record)]
             self.dropped += isinstance(record, JournalEntry) and len(kept) == ENTRIES_MAX
             kept.append(record)
         while len(self.decided) > ENTRIES_MAX:
@@ -390,7 +390,7 @@ class Journal:
         self._numbers = count(number + 1)
         self._read_earlier = read
 
-    def of(self, kind: type[Kept]) -> list[Kept]:
+    def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
         """The records of a kind, oldest first, unmasked."""
         self._read()
         return [*self._earlier.of(kind), *self._new.of(kind)][-ENTRIES_MAX:]

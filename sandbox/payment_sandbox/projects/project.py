@@ -259,7 +259,7 @@ class Project:
             }
             paths = list(self.masking.secrets(document, ADDRESSES))
             if paths:
-                message = f"must not have {SECRETS}, because it is kept and shown as it is"
+                message = f"must not contain {SECRETS}, because it is stored and shown unmasked"
                 raise Invalid([Violation(path, message) for path in paths])
 
     def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:

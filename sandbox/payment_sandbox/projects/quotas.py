@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.orders.refusals import Refusal
 
 MEGABYTE: Final = 1_000_000
-REMEDY: Final = "reset a project, or delete one"
+REMEDY: Final = "reset or delete a project"
 
 
 class QuotaReached(Refusal):
@@ -60,16 +60,16 @@ class Quotas(NamedTuple):
         more_orders, more_bytes = after.orders - before.orders, after.bytes - before.bytes
         if self.orders is not None and more_orders > 0 and after.orders > self.orders:
             most = f"a project may have {self.orders} orders here (--max-orders)"
-            used, more = f"this one has {before.orders}", f"{more_orders} more"
+            used, more = f"this one has {before.orders}", str(more_orders)
         elif self.bytes is not None and more_bytes > 0 and after.bytes > self.bytes:
             most = f"a project may keep {_megabytes(self.bytes)} here (--max-megabytes)"
-            used, more = f"this one keeps {_megabytes(before.bytes)}", f"{_megabytes(more_bytes)} more"
+            used, more = f"this one keeps {_megabytes(before.bytes)}", _megabytes(more_bytes)
         elif self.bytes_in_all is not None and 0 < more_bytes > self.bytes_in_all - bytes_in_all:
             most = f"this server may keep {_megabytes(self.bytes_in_all)} (--max-megabytes-in-all)"
-            used, more = f"it keeps {_megabytes(bytes_in_all)}", f"{_megabytes(more_bytes)} more"
+            used, more = f"it keeps {_megabytes(bytes_in_all)}", _megabytes(more_bytes)
         else:
             return
-        raise QuotaReached(f"{most}; {used}, and this would be {more}: {REMEDY}")
+        raise QuotaReached(f"{most}; {used}, and this change would add {more}: {REMEDY}")
 
 
 def _megabytes(count: int) -> str:

@@ -94,10 +94,10 @@ class Registry:
             Invalid: lists every wrong setting; nothing is created.
             QuotaReached: the server's quota is used up; nothing is created.
         """
-        given = dict(data) if isinstance(data, dict) else data
-        clock = given.pop("clock", self._clock) if isinstance(data, dict) else self._clock
-        start, settings = _both(
-            lambda: ClockStart.parse(clock), lambda: read_settings(given, Settings(), "", NEW)
+        values = dict(data) if isinstance(data, dict) else data
+        clock = values.pop("clock", self._clock) if isinstance(data, dict) else self._clock
+        start, settings = _read_both(
+            lambda: ClockStart.parse(clock), lambda: read_settings(values, Settings(), "", NEW)
         )
         if start.mode == FROZEN and start.at is None:
             start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset returns to this time
@@ -201,7 +201,7 @@ class Registry:
         self.services.opened(project)
 
 
-def _both(
+def _read_both(
     read_start: Callable[[], ClockStart], read_rest: Callable[[], Settings]
 ) -> tuple[ClockStart, Settings]:
     violations = []

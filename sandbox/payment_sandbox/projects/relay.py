@@ -96,7 +96,7 @@ class Relay:
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
         self._offered: dict[str, OfferedAttempt] = {}  # by label; not yet answered
         self._untaken: list[OfferedAttempt] = []
-        self._left: list[Left] = []
+        self._kept: list[Left] = []
         self._newest_call = 0
         self._waiting_calls = 0
         self._open_until_seconds = 0.0
@@ -110,7 +110,7 @@ class Relay:
         with self._changed:
             is_there = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
             if not is_there:
-                self._leave(epoch, queued)
+                self._keep(epoch, queued)
             return not is_there
 
     def leave_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
@@ -119,15 +119,15 @@ class Relay:
             if self._waiting_calls > 0:
                 return False
             self._open_until_seconds = 0.0  # the listener has probably gone
-            self._leave(epoch, queued)
+            self._keep(epoch, queued)
             return True
 
-    def _leave(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
+    def _keep(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
         """Keep a webhook; of repeated manual resends, only the last is kept."""
         if queued.forced:
             same = (queued.delivery_id, True)
-            self._left = [left for left in self._left if (left[1].delivery_id, left[1].forced) != same]
-        self._left.append((epoch, queued))
+            self._kept = [left for left in self._kept if (left[1].delivery_id, left[1].forced) != same]
+        self._kept.append((epoch, queued))
 
     def offer(self, offers: list[OfferedAttempt]) -> None:
         """Offer attempts to the listener."""
@@ -154,7 +154,7 @@ class Relay:
     def take_left(self) -> list[Left]:
         """Hand all kept webhooks over to the caller."""
         with self._changed:
-            waiting, self._left = self._left, []
+            waiting, self._kept = self._kept, []
             return waiting
 
     def clear(self) -> None:
@@ -163,7 +163,7 @@ class Relay:
             offers = list(self._offered.values())
             self._offered.clear()
             self._untaken.clear()
-            self._left.clear()
+            self._kept.clear()
             self._changed.notify_all()
         for offer in offers:
             offer.cancel()

@@ -76,10 +76,10 @@ class SettingsForm(Form):
     """The settings of a project."""
 
     name = Text(about="The merchant's name on the payment pages.")
-    owner = Text(about="Who made the project: a person, a team or a CI job.")
+    owner = Text(about="The owner of the project: a person, a team or a CI job.")
     expires_after = PeriodText(
         allow_none=True,
-        about="How long after its last call, in real time, a server deletes the project; null means never.",
+        about="Real time without calls after which a server deletes the project; null means never.",
     )
     mode = Choice((TEST, LIVE), about="test has the limits of test mode; in live, all methods work fully.")
     webhook_url = WebUrl(
@@ -87,7 +87,7 @@ class SettingsForm(Form):
     )
     forward_to = WebUrl(
         allow_none=True,
-        about="Where the command listen forwards all webhooks: they wait for it instead of being sent.",
+        about="The URL to which the command listen forwards webhooks; until it runs, they wait unsent.",
     )
     payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
@@ -111,9 +111,9 @@ class SettingsForm(Form):
     errors = Anything(
         keys=Text(),
         values=FormPart(OwnErrorForm),
-        about="Refusals as your real account words them, by rule id or error type; verify finds them.",
+        about="Errors in the wording of your real account, by rule id or error type; verify finds them.",
     )
-    unknown_fields = Choice(("drop", "reject"), about="What happens to unknown request keys.")
+    unknown_fields = Choice(("drop", "reject"), about="The handling of unknown request keys.")
     webhook_timing = Choice(
         (AFTER_RESPONSE, BEFORE_RESPONSE),
         about="Whether webhooks are sent after the response or before it.",

@@ -41,11 +41,11 @@ def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
         bound.setblocking(False)
     except (OSError, OverflowError) as error:
         bound.close()
-        raise PortTaken(_why(host, port, error)) from error
+        raise PortTaken(_explain(host, port, error)) from error
     return bound
 
 
-def _why(host: str, port: int, error: Exception) -> str:
+def _explain(host: str, port: int, error: Exception) -> str:
     """Explain why an address cannot be bound, with a remedy."""
     place = f"cannot listen on {url_of(host, port).partition('://')[2]}"
     number = getattr(error, "errno", None)
@@ -84,7 +84,7 @@ def own_addresses() -> list[str]:
     addresses = [_address_towards(family, other) for family, other in RESERVED_ADDRESSES]
     with suppress(OSError):
         addresses += [str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None)]
-    return [address for address in dict.fromkeys(addresses) if address and _is_for_others(address)]
+    return [address for address in dict.fromkeys(addresses) if address and _is_reachable(address)]
 
 
 def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
@@ -107,7 +107,7 @@ def is_local(host: str) -> bool:
     return parsed.is_loopback or parsed.is_unspecified
 
 
-def _is_for_others(address: str) -> bool:
+def _is_reachable(address: str) -> bool:
     """Whether other machines can use the address; a link-local one needs the name of an interface."""
     parsed = ip_address(address.partition("%")[0])
     return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified)

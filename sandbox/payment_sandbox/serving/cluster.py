@@ -66,11 +66,11 @@ class ClusterRegistry(Registry):
 
     def find(self, api_key: str) -> Project | None:
         """Find a project by its API key, up to date."""
-        return self._fresh(super().find(api_key), digest(api_key)) if api_key else None
+        return self._refreshed(super().find(api_key), digest(api_key)) if api_key else None
 
     def find_by_id(self, project_id: str) -> Project | None:
         """Find a project by its id, up to date."""
-        return self._fresh(super().find_by_id(project_id), project_id)
+        return self._refreshed(super().find_by_id(project_id), project_id)
 
     def is_known(self, api_key: str) -> bool:
         """Whether a project has this API key, or a deleted one had it."""
@@ -122,7 +122,7 @@ class ClusterRegistry(Registry):
             return False
         return True
 
-    def _fresh(self, project: Project | None, name: str) -> Project | None:
+    def _refreshed(self, project: Project | None, name: str) -> Project | None:
         if project is None:
             identity = self.database.identity(name)
             return None if identity is None else self._loaded(identity)
@@ -213,7 +213,7 @@ class Cluster:
         self._is_stopped = False
         self._seen: dict[int, None] = {}  # numbers of passed events of other servers
         self._threads = [
-            Thread(target=self._keep, args=(work, every_seconds), name=name, daemon=True)
+            Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
                 ("follower", self._follow, FOLLOW_SECONDS),
                 ("recorder", self._flush, FLUSH_SECONDS),
@@ -262,7 +262,7 @@ class Cluster:
             self.registry.note_used()
             self._database.leave()
 
-    def _keep(self, work: Callable[[], None], every_seconds: float) -> None:
+    def _repeat(self, work: Callable[[], None], every_seconds: float) -> None:
         """Repeat some work until this server stops."""
         while not self._is_over(every_seconds):
             try:

@@ -118,7 +118,7 @@ class ConnectionFactory(web.Server):
     """Creates the connections of a host, as a protocol factory."""
 
     def __init__(self, host: Host, loop: AbstractEventLoop) -> None:
-        super().__init__(_answered, request_factory=_made, loop=loop)
+        super().__init__(_answered, request_factory=_make_request, loop=loop)
         self._host, self._event_loop = host, loop
         self.read_buffer = memoryview(
             bytearray(READ_BYTES)
@@ -133,15 +133,17 @@ def _answered(request: web.BaseRequest) -> Coroutine[Any, Any, web.StreamRespons
     return cast(Connection, request.protocol).answered(request)
 
 
-def _made(message: Any, payload: StreamReader, connection: Any, writer: Any, task: Any) -> web.BaseRequest:
+def _make_request(
+    message: Any, payload: StreamReader, connection: Any, writer: Any, task: Any
+) -> web.BaseRequest:
     """Create a request; one of an unknown HTTP version is answered in the newest supported version."""
     if message.version in VERSIONS:
         return web.BaseRequest(message, payload, connection, writer, task, connection.loop)
     understood = message._replace(version=HttpVersion11)
-    return _OfOtherVersion(understood, payload, connection, writer, task, connection.loop)
+    return _UnsupportedVersion(understood, payload, connection, writer, task, connection.loop)
 
 
-class _OfOtherVersion(web.BaseRequest):
+class _UnsupportedVersion(web.BaseRequest):
     """A request of an unsupported HTTP version."""
 
 
@@ -298,7 +300,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         if (
             EXPECT in http.headers
             and http.version is HttpVersion11
-            and not self._asks_for(http, body, length)
+            and not self._wants_body(http, body, length)
         ):
             return
         self._content, self._content_bytes, self._framing_bytes = http.content, 0, 0
@@ -310,7 +312,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         finally:
             self._content = None
 
-    def _asks_for(self, http: web.BaseRequest, body: Body, length: int) -> bool:
+    def _wants_body(self, http: web.BaseRequest, body: Body, length: int) -> bool:
         """Answer ``Expect: 100-continue`` if the body is wanted; False if the client need not send it."""
         if length > body.bytes_max:  # the request will be refused
             body.length, self._is_deaf = length, True
@@ -416,14 +418,14 @@ def _request(http: web.BaseRequest) -> Request:
     Raises:
         Refused: by its head, the request cannot be answered.
     """
-    if isinstance(http, _OfOtherVersion):
+    if isinstance(http, _UnsupportedVersion):
         raise Refused(505, "this server speaks HTTP/1.0 and HTTP/1.1")
     headers = [(name.lower(), value) for name, value in http.raw_headers]
     if sum([len(name) + len(value) for name, value in headers]) > HEAD_BYTES_MAX:
         raise Refused.for_head()
     target, version = http.raw_path, "1.1"
     if target[0] != "/":
-        target, headers = _of_whole_address(http, headers)
+        target, headers = _in_absolute_form(http, headers)
     if http.version is HttpVersion10:
         version = "1.0"
     elif HOST not in http.headers:
@@ -431,7 +433,7 @@ def _request(http: web.BaseRequest) -> Request:
     return Request(http.method, target.encode(errors="surrogateescape"), version, headers, b"", 0)
 
 
-def _of_whole_address(
+def _in_absolute_form(
     http: web.BaseRequest, headers: list[tuple[bytes, bytes]]
 ) -> tuple[str, list[tuple[bytes, bytes]]]:
     """The path and headers of a request in absolute form, whose host overrides Host (RFC 9112, 3.2.2)."""

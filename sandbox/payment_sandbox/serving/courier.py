@@ -66,15 +66,15 @@ def forward(
         for offer in offers:
             offer.end(is_recorded=False)
     if not is_answered:
-        _keep(project, epoch, prepared)
+        _keep_for_listener(project, epoch, prepared)
 
 
-def _keep(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
+def _keep_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
     """Keep a webhook for the next listener; try again if one is there, or forwarding was switched off."""
     with project.exclusively(epoch):  # so that the setting cannot change meanwhile
         is_wanted = project.settings.forward_to is not None
-        is_left = is_wanted and project.relay.leave_unanswered(epoch, prepared.queued)
-    if not is_left:
+        is_kept = is_wanted and project.relay.leave_unanswered(epoch, prepared.queued)
+    if not is_kept:
         project.put(epoch, prepared.queued)
 
 
@@ -131,7 +131,7 @@ class Courier:
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
-        self._left: dict[int, deque[tuple[Project, Epoch]]] = {}  # deferred outboxes, by waiting thread
+        self._deferred: dict[int, deque[tuple[Project, Epoch]]] = {}  # deferred outboxes, by waiting thread
 
     def deliver_to(
         self,
@@ -162,7 +162,7 @@ class Courier:
 
         Runs on another thread, or is deferred to this one if it is about to wait for them.
         """
-        postponed = self._left.get(get_ident())
+        postponed = self._deferred.get(get_ident())
         if postponed is not None and project.slots.of(DESTINATION).is_here:
             postponed.append((project, epoch))
         else:
@@ -172,20 +172,20 @@ class Courier:
     def waiting(self) -> "Iterator[None]":
         """Defer deliveries to this thread inside; those left at the end go to other threads."""
         thread_id = get_ident()
-        outer = self._left.get(thread_id)  # if this call comes from a webhook handler of another call
-        postponed = self._left[thread_id] = deque()
+        outer = self._deferred.get(thread_id)  # if this call comes from a webhook handler of another call
+        postponed = self._deferred[thread_id] = deque()
         try:
             yield
         finally:
-            del self._left[thread_id]
+            del self._deferred[thread_id]
             for project, epoch in postponed:
                 self.carry(project, epoch)
             if outer is not None:
-                self._left[thread_id] = outer
+                self._deferred[thread_id] = outer
 
     def deliver_left(self, is_enough: "Callable[[], bool]") -> None:
         """Deliver the webhooks deferred to this thread, until there are no more or ``is_enough``."""
-        postponed = self._left.get(get_ident())
+        postponed = self._deferred.get(get_ident())
         while postponed and not is_enough():
             project, epoch = postponed.popleft()
             self._carry(project, epoch, is_enough)
@@ -278,7 +278,7 @@ class Courier:
         if prepared.are_parallel(over_network=receiver is None):
             over_network = [self._posted(destination, request, receiver) for _ in copies]
             return list(map(answered, over_network))
-        is_here = receiver is not None and destination.is_here and get_ident() in self._left
+        is_here = receiver is not None and destination.is_here and get_ident() in self._deferred
         post = self._posted_here if is_here else self._posted
         return [answered(post(destination, request, receiver)) for _ in copies]
 
@@ -289,7 +289,7 @@ class Courier:
             return Posting(request, receiver, receiver.place)
         host = urlsplit(request.url).hostname or ""
         if self._stays_here and not is_local(host) and host not in destination.allowed:
-            return Posting(request, _kept_here)
+            return Posting(request, _refuse_to_send)
         return Posting(request, self._over_the_wire)
 
     def _posted(
@@ -308,7 +308,7 @@ class Courier:
         return posting
 
 
-def _kept_here(request: WebhookRequest, answered: "Callable[[int], None]") -> ReceiverAnswer:
+def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") -> ReceiverAnswer:
     """Refuse to send a webhook.
 
     Raises:

@@ -151,13 +151,13 @@ def _pools() -> dict[str, type]:
         response_class = _Answer
 
         def _new_conn(self) -> socket.socket:
-            return _noted(super()._new_conn())
+            return _reported(super()._new_conn())
 
     class Encrypted(HTTPSConnection):
         response_class = _Answer
 
         def _new_conn(self) -> socket.socket:  # before the handshake, which can trickle, too
-            return _noted(super()._new_conn())
+            return _reported(super()._new_conn())
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain
@@ -201,12 +201,12 @@ class _Limited(RawIOBase):
 class _Answer(HTTPResponse):
     """An answer of limited length, counted during parsing, where http and https are alike."""
 
-    def __init__(self, sock: socket.socket, *given: Any, **options: Any) -> None:
-        super().__init__(sock, *given, **options)
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
         self.fp = BufferedReader(_Limited(self.fp.detach()))
 
 
-def _noted(opened: socket.socket) -> socket.socket:
+def _reported(opened: socket.socket) -> socket.socket:
     wire: Wire | None = getattr(_here, "wire", None)
     if wire is not None:
         wire.connected(opened)
@@ -262,7 +262,7 @@ class Posting:
 
     def run_here(self) -> None:
         """Send the request on the waiting thread; lateness is still detected."""
-        with _OVERDUE.watching(self) if self._place is not None else nullcontext():
+        with _LATE_HANDLERS.watching(self) if self._place is not None else nullcontext():
             self.run()
 
     def wait(self) -> Reply:
@@ -274,7 +274,7 @@ class Posting:
             return self._answer.result(remaining_seconds)
         except FutureTimeout:
             self._wire.cut()
-            traceback = self._where_it_was()
+            traceback = self._late_location()
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._reply(traceback=traceback)
@@ -294,24 +294,24 @@ class Posting:
 
     def report_late(self) -> None:
         """Locate the late handler, for the reply and for the log of a hanging test."""
-        self._late_at = self._placed() or ""
+        self._late_at = self._location() or ""
         log.warning(STILL_WAITS, self._late_at)
 
     def pause(self, seconds: float) -> None:
         """Stop the clock for the time that a nested webhook's handler took."""
         self._begun_seconds += seconds
 
-    def _where_it_was(self) -> str | None:
+    def _late_location(self) -> str | None:
         """The location of a late handler at its timeout, if known."""
         if not self._answer.done():
-            return self._placed()
+            return self._location()
         traceback = self._answer.result().traceback
         is_place = traceback is not None and traceback.startswith(
             PLACED
         )  # from the event loop that cancelled the handler
         return traceback if is_place else self._late_at or traceback
 
-    def _placed(self) -> str | None:
+    def _location(self) -> str | None:
         return self._place(self._thread) if self._place is not None else None
 
     def _failed(self, error: BaseException) -> Reply:
@@ -399,12 +399,12 @@ class _LateHandlers:
         return max(min(remaining, default=TIMEOUT_SECONDS), 0.0)
 
 
-_OVERDUE: Final = _LateHandlers()
+_LATE_HANDLERS: Final = _LateHandlers()
 
 
 def stop_watching() -> None:
     """Stop checking for late handlers, unless one is running."""
-    _OVERDUE.stop()
+    _LATE_HANDLERS.stop()
 
 
 def poster(trusted: Trust | None = None) -> Callable[[WebhookRequest], Reply]:

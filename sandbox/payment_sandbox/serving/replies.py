@@ -116,7 +116,7 @@ class PendingReply:
         """Flush, and close with the response incomplete."""
         if self._connection.transport is not None:
             self._connection.transport.close()
-        return self._nothing()
+        return self._placeholder()
 
     def reset(self) -> web.StreamResponse:
         """Reset the TCP connection; unsent data is lost."""
@@ -126,7 +126,7 @@ class PendingReply:
             if raw is not None:
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             transport.abort()
-        return self._nothing()
+        return self._placeholder()
 
     def when_lost(self, callback: Callable[[], None] | None) -> None:
         """Set a callback for the client's disconnect; None removes it."""
@@ -139,7 +139,7 @@ class PendingReply:
             await response.write_eof()
         return response
 
-    def _nothing(self) -> web.StreamResponse:
+    def _placeholder(self) -> web.StreamResponse:
         """Return a placeholder for the server library, which cannot send it on a closed connection."""
         return self._stream or web.Response()
 

@@ -119,10 +119,10 @@ def build(config: ServerConfig) -> Server:
     courier = Courier(trusted=config.security.trusted_receivers, stays_here=config.webhooks_stay_here)
     services = ServerServices(courier, config.quotas, config.observer, freeze_memory=config.freeze_memory)
     with ExitStack() as on_failure:
-        kept = _kept(config.state, services)
-        if kept is not None:
-            on_failure.callback(kept.close)
-        registry, ignored = make_projects(services, kept, config)
+        storage = _open_storage(config.state, services)
+        if storage is not None:
+            on_failure.callback(storage.close)
+        registry, ignored = make_projects(services, storage, config)
         place = _place(config, services, registry, on_failure)
         server = Server(
             app=_app(config, services, registry, place),
@@ -132,9 +132,9 @@ def build(config: ServerConfig) -> Server:
             services=services,
             registry=registry,
             ignored=ignored,
-            kept=kept,
+            kept=storage,
             listener=place.listener,
-            housekeeper=_housekeeper(config, registry, kept),
+            housekeeper=_housekeeper(config, registry, storage),
             cluster=place.cluster,
         )
         on_failure.pop_all()
@@ -142,10 +142,10 @@ def build(config: ServerConfig) -> Server:
 
 
 def _housekeeper(
-    config: ServerConfig, registry: Registry, kept: "StateFile | Database | None"
+    config: ServerConfig, registry: Registry, storage: "StateFile | Database | None"
 ) -> Housekeeper | None:
     """Create the housekeeper, if one is needed; with a database, the cluster does its work."""
-    is_needed = kept is not None or config.listener is None
+    is_needed = storage is not None or config.listener is None
     return Housekeeper(registry) if is_needed and not registry.is_shared else None
 
 
@@ -221,7 +221,7 @@ def _joined(address: str, services: ServerServices) -> "Database":
     return joined(address, services)
 
 
-def _kept(state: Path | str | None, services: ServerServices) -> "StateFile | Database | None":
+def _open_storage(state: Path | str | None, services: ServerServices) -> "StateFile | Database | None":
     """Open the durable storage, if configured."""
     if state is None:
         return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
 
-BESIDES: Final = ("api_key", "scenario")  # keys of a declaration that are not settings
+OTHER_KEYS: Final = ("api_key", "scenario")  # keys of a declaration that are not settings
 
 
 class ProjectForm(SettingsForm):
@@ -77,7 +77,7 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
 def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
     """Read the projects of a file; ``keys`` are the API keys declared so far."""
     if isinstance(data, dict) and "projects" in data:
-        projects, violations = _several(data, catalogue, keys)
+        projects, violations = _read_several(data, catalogue, keys)
     else:
         project, violations = _project(data, catalogue, keys)
         projects = [project]
@@ -86,7 +86,7 @@ def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredP
     return projects
 
 
-def _several(
+def _read_several(
     data: Mapping[str, Any], catalogue: Catalogue, keys: set[str]
 ) -> tuple[list[DeclaredProject], list[Violation]]:
     listed = data["projects"]
@@ -97,12 +97,12 @@ def _several(
     projects = []
     for index, item in enumerate(items):
         project, more = _project(item, catalogue, keys)
-        violations += [_below(f"projects[{index}]", problem) for problem in more]
+        violations += [_prefixed(f"projects[{index}]", problem) for problem in more]
         projects.append(project)
     return projects, violations
 
 
-def _below(path: str, problem: Violation) -> Violation:
+def _prefixed(path: str, problem: Violation) -> Violation:
     return problem._replace(path=f"{path}.{problem.path}" if problem.path else path)
 
 
@@ -115,7 +115,7 @@ def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredP
         violations.append(Violation("api_key", "is the key of another declared project"))
     keys |= {key} if key is not None else set()
     scenario, more = _scenario(item, catalogue)
-    settings = {name: value for name, value in item.items() if name not in BESIDES}
+    settings = {name: value for name, value in item.items() if name not in OTHER_KEYS}
     return DeclaredProject(key or "", settings, scenario), violations + more
 
 
@@ -155,7 +155,7 @@ def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
 
 
 def make_projects(
-    services: ServerServices, kept: "StateFile | Database | None", config: ServerConfig
+    services: ServerServices, storage: "StateFile | Database | None", config: ServerConfig
 ) -> Started:
     """Create the projects of the state file and project files, and the default one (CTL-04).
 
@@ -169,11 +169,11 @@ def make_projects(
     clock = config.clock
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
-        if kept is None
-        else _resumed(services, kept, catalogue, ids, clock)
+        if storage is None
+        else _resumed(services, storage, catalogue, ids, clock)
     )
     ignored: list[str] = []
-    for project in _wanted(config, catalogue):
+    for project in _all_declared(config, catalogue):
         if registry.is_known(project.api_key):
             ignored += _ignored(registry.find(project.api_key), project)
             continue
@@ -183,24 +183,24 @@ def make_projects(
     return Started(registry, ignored)
 
 
-def _wanted(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
+def _all_declared(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
     """Yield the declared projects, and the default one with its options, unless a file declares it."""
     declared = read_all(config.project_files, catalogue)
-    first = _first(config, catalogue)
+    first = _from_options(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
-        yield _filled(project, first) if is_first else project
+        yield _completed(project, first) if is_first else project
     if all(project.api_key != FIRST_API_KEY for project in declared):
-        yield _filled(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
+        yield _completed(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
 
 
-def _filled(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
+def _completed(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
     """Fill the gaps of a declaration from another."""
     settings = {**more.settings, **project.settings}
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
 
 
-def _first(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
+def _from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
     """Declare the default project from the options."""
     options: dict[str, Any] = {}
     if config.webhook_url is not None:
@@ -241,7 +241,7 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
 
 def _resumed(
     services: ServerServices,
-    kept: "StateFile | Database",
+    storage: "StateFile | Database",
     catalogue: Catalogue,
     ids: Ids | None,
     clock: str,
@@ -252,9 +252,9 @@ def _resumed(
             resumed_registry,
         )  # deferred: most servers have no state file
 
-    if isinstance(kept, StateFile):
-        return resumed_registry(services, kept, catalogue, ids=ids, clock=clock)
+    if isinstance(storage, StateFile):
+        return resumed_registry(services, storage, catalogue, ids=ids, clock=clock)
     with LOADING:
         from payment_sandbox.serving.cluster import ClusterRegistry
 
-    return ClusterRegistry(services, kept, catalogue, ids=ids, clock=clock)
+    return ClusterRegistry(services, storage, catalogue, ids=ids, clock=clock)

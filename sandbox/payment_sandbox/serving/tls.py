@@ -22,8 +22,8 @@ CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
 AUTHORITY_FILE: Final = "ca-key.pem"  # holds the certificate, too, so that the two always match
 VALID_FOR: Final = timedelta(days=365)  # some systems refuse more than 825 days
-OTHERS: Final = 0o077  # permission bits of group and others
-ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+OTHERS_BITS: Final = 0o077  # permission bits of group and others
+LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class CertificateRefused(Exception):
@@ -53,7 +53,7 @@ def own_context(names: Iterable[str]) -> ssl.SSLContext:
     authority = _authority()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     until = wall_now() + VALID_FOR
-    every = dict.fromkeys([*ALWAYS, *names])
+    every = dict.fromkeys([*LOCAL_NAMES, *names])
     for name in every:
         _refuse_name(name)
     authority.issue_cert(*every, not_after=until).configure_cert(context)
@@ -171,19 +171,19 @@ def _authority() -> "trustme.CA":
 
 def _write_once(path: Path, data: bytes) -> None:
     """Write a key unless it exists; if another server has written one meanwhile, keep that."""
-    with _alone(path.parent), _written(path, data, 0o600) as part, suppress(FileExistsError):
+    with _folder_lock(path.parent), _temporary_file(path, data, 0o600) as part, suppress(FileExistsError):
         if not path.exists():
             part.rename(path)  # without a lock, so this must not replace a file
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
     """Write a file atomically, because another server may read it at any time."""
-    with _written(path, data, mode) as part:
+    with _temporary_file(path, data, mode) as part:
         part.replace(path)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder against other servers' writes; not every volume has hard links."""
     descriptor = _locked(folder)
     try:
@@ -208,7 +208,7 @@ def _locked(folder: Path) -> int | None:
 
 
 @contextmanager
-def _written(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+def _temporary_file(path: Path, data: bytes, mode: int) -> Iterator[Path]:
     """Provide a temporary file beside the target, removed at the end.
 
     Raises:
@@ -217,7 +217,11 @@ def _written(path: Path, data: bytes, mode: int) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{token_hex(8)}")
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            if os.name == "posix" and not mode & OTHERS and os.fstat(file.fileno()).st_mode & OTHERS:
+            if (
+                os.name == "posix"
+                and not mode & OTHERS_BITS
+                and os.fstat(file.fileno()).st_mode & OTHERS_BITS
+            ):
                 raise CertificateRefused(f"--tls: the volume of {path.parent} would let others read the key")
             file.write(data)
         yield part

@@ -129,7 +129,7 @@ class Run:
 
 
 @lru_cache(maxsize=8192)
-def _of_connection(peers: Peers) -> dict[str, Any]:
+def _connection_environment(peers: Peers) -> dict[str, Any]:
     """Build the part of the WSGI environment that all requests of a connection share."""
     return {
         "SCRIPT_NAME": "",
@@ -150,7 +150,7 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
     """Build a request's WSGI environment, with the length of the whole body even if only part is kept."""
     path, _, query = request.target.partition(b"?")
     environ: dict[str, Any] = {
-        **_of_connection(peers),
+        **_connection_environment(peers),
         "REQUEST_METHOD": request.method,
         "PATH_INFO": (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"),
         "QUERY_STRING": query.decode("latin-1"),

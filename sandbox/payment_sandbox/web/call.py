@@ -21,7 +21,7 @@ from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import Routed
 from payment_sandbox.web.site import Site
 
-TOO_MANY_WAIT: Final = "too many calls wait already; try again when some have ended"
+TOO_MANY_WAIT: Final = "too many calls are waiting already; retry when some have ended"
 OF_NO_PROJECT: Final = ""
 """The common share of all calls without a loaded project, because clients can invent any number of keys.
 

@@ -37,10 +37,10 @@ def _view(call: Call) -> Response:
     return call.routed.view(call, **call.values)
 
 
-def _guarded(step: Callable[..., Response], on_error: OnError, *given: GoOn) -> GoOn:
+def _guarded(step: Callable[..., Response], on_error: OnError, *inner: GoOn) -> GoOn:
     def answer(call: Call) -> Response:
         try:
-            return step(call, *given)
+            return step(call, *inner)
         except Exception as error:
             return on_error(call, error)
 

@@ -31,14 +31,14 @@ ERRORS: Final = {
     412: "The ETag in If-Match is out of date",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
-    429: "The server has as many projects as it takes",
+    429: "The server's quota of projects is used up",
     501: "A part of the server is not installed; value says how to install it",
-    507: "The project or the server may not keep more, or its disk is full; nothing has changed",
+    507: "The quota of the project or the server is used up, or the disk is full; nothing has changed",
 }
 KEEPING: Final = ("POST", "PUT", "PATCH")
 """The methods of calls that may increase a project's usage."""
 WITHOUT_BODY: Final = {
-    303: "There is nothing to do here (any more); Location says where to go on",
+    303: "This page has nothing (more) to do; Location names the next one",
     304: "The order has not changed since you read it with the ETag in If-None-Match",
 }
 EXPLAINED: Final = {

@@ -99,7 +99,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     """
     if any(GENERATED_KEY.fullmatch(key) for key in known_keys(registry, json.dumps(settings))):
         raise RequestRefused(
-            400, "the settings must not have an API key, because they are kept and shown as they are"
+            400, "the settings must not contain an API key, because they are stored and shown unmasked"
         )
 
 

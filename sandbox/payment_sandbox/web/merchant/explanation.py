@@ -119,14 +119,14 @@ def _possible(call: Call, response: Response, project: Project | None) -> str:
     if _is_from_fault(call, response.status_code):
         return "the same request, once the configured fault is over"
     if call.noted.violations:
-        remedies = "; ".join(map(_remedies, call.noted.violations))
+        remedies = "; ".join(map(_remedy, call.noted.violations))
         return f"{remedies}; {_possible_with_order(call, project)}" if "order_id" in call.values else remedies
     if "Allow" in response.headers:
         return response.headers["Allow"]
     return _possible_with_order(call, project)
 
 
-def _remedies(violation: Violation) -> str:
+def _remedy(violation: Violation) -> str:
     """Suggest the allowed values, if there is a list of them, or else the field to fix."""
     where = violation.path or "the request"
     if violation.allowed:

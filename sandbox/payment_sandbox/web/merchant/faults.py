@@ -164,10 +164,10 @@ def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
     for effect in kind.__subclasses__():
         behaviour = Behaviour.of.get(effect)
         if behaviour is None:
-            raise TypeError(f"nothing says what {effect.__name__} does to a request")
+            raise TypeError(f"no behaviour is defined for {effect.__name__}")
         missing = ", ".join(sorted(behaviour.__abstractmethods__))
         if missing:
-            raise TypeError(f"{behaviour.__name__} does not say what {effect.__name__} does: {missing}")
+            raise TypeError(f"{behaviour.__name__} must define for {effect.__name__}: {missing}")
         require_behaviours(effect)
 
 
