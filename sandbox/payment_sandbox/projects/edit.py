@@ -84,7 +84,7 @@ class Edit:
         return order
 
     def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
-        """Return ``order``, unless the order has changed since the merchant read it.
+        """Like ``order``, but refuse an order that has changed since the merchant read it.
 
         Raises:
             Unknown: there is no such order in the project.
@@ -273,9 +273,9 @@ class Edit:
         if len(answered) > ANSWERED_MAX:
             answered.popitem(last=False)
 
-    def tell(self, real_at: datetime) -> Iterator[Published]:
+    def record(self, real_at: datetime) -> Iterator[Published]:
         """Add the records of this edit to the journal; yields the events to publish."""
-        return self.records.tell(self.orders.values(), list(self._moved()), self.now, real_at)
+        return self.records.record(self.orders.values(), list(self._moved()), self.now, real_at)
 
     @property
     def creates(self) -> bool:

@@ -132,7 +132,7 @@ class DeliveryQueue:
             self.finish(number)
 
     def begin_waiting(self, orders: Iterable[str] | None) -> Awaited:
-        """Await the deliveries of these orders, and prefer them; None: all orders with a pending delivery."""
+        """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
         pending = [queued.order_id for queued in self.pending.values()]
         names = frozenset(pending if orders is None else orders)
         remaining = sum(order_id in names for order_id in pending)
@@ -268,7 +268,7 @@ class Outbox:
 
     @contextmanager
     def awaiting(self, orders: Iterable[str] | None = None) -> Iterator[Awaited]:
-        """Await the deliveries of these orders, and prefer them; None: all orders with a pending delivery."""
+        """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
         with self._changed:
             awaited = self._queue.begin_waiting(orders)
         try:

@@ -20,7 +20,7 @@ from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import Held, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.relay import Left, Relay
+from payment_sandbox.projects.relay import KeptWebhook, Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Chosen, ForOthers, Storage
@@ -54,7 +54,7 @@ class Services(Protocol):
         """Deliver the webhooks in the outbox, one at a time, on another thread or when this one waits."""
         ...
 
-    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Deliver the webhooks deferred to this thread, before it waits."""
         ...
 
@@ -101,7 +101,7 @@ class Unattended:
     def carry(self, project: "Project", epoch: Epoch) -> None:
         """Leave it in the outbox."""
 
-    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Do nothing."""
 
     def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
@@ -313,7 +313,7 @@ class Project:
             is_earlier = edit.apply(change)
             self._telling.acquire()
         try:
-            needs_carrier = self._tell(edit)
+            needs_carrier = self._publish(edit)
         finally:
             self._telling.release()
         self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
@@ -330,13 +330,13 @@ class Project:
 
     def _record(self, edit: Edit) -> None:
         """Add an edit's records to the journal, and publish its events."""
-        for event in edit.tell(self.services.real.wall_now()):
+        for event in edit.record(self.services.real.wall_now()):
             if event.build is None:
                 self.events.publish(event.kind, **event.data)
             else:
                 self.events.publish_lazily(event.kind, event.build)
 
-    def _tell(self, edit: Edit) -> bool:
+    def _publish(self, edit: Edit) -> bool:
         """Record and publish an edit, and queue its webhooks; True if a carrier is needed."""
         self._record(edit)
         outbox = edit.epoch.outbox
@@ -445,7 +445,7 @@ class Project:
                 edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
-            self.put_back(self.relay.take_left())
+            self.put_back(self.relay.take_kept())
 
     # Webhooks
 
@@ -454,7 +454,7 @@ class Project:
         if epoch.outbox.put(queued, caller().held):
             self.services.carry(self, epoch)
 
-    def put_back(self, remaining: list[Left]) -> None:
+    def put_back(self, remaining: list[KeptWebhook]) -> None:
         """Requeue webhooks that waited for a listener, unless a reset has dropped them."""
         for epoch, queued in remaining:
             if epoch is self.epoch:
@@ -511,7 +511,7 @@ class Project:
             self.services.pause(HANDED_OVER_SECONDS)
             self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
-            self.services.deliver_left(lambda: is_late() or outbox.is_settled(awaited))
+            self.services.deliver_deferred(lambda: is_late() or outbox.is_settled(awaited))
             if caller().is_handling(outbox):  # a callback would wait for itself
                 return True
             return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), enough)

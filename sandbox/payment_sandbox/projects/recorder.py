@@ -108,7 +108,7 @@ class Recorder:
         self._records.append(event)
         self.cause = event.id
 
-    def tell(
+    def record(
         self,
         orders: Iterable[Order],
         moves: list[Moved],

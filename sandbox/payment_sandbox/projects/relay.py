@@ -80,8 +80,8 @@ class OfferedAttempt:
         return self._ended.wait(RECORDED_SECONDS_MAX) and self._is_recorded
 
 
-Left = tuple["Epoch", QueuedDelivery]
-"""A webhook left waiting for a listener, and its epoch."""
+KeptWebhook = tuple["Epoch", QueuedDelivery]
+"""A webhook that waits for a listener, and its epoch."""
 
 
 class Relay:
@@ -96,7 +96,7 @@ class Relay:
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
         self._offered: dict[str, OfferedAttempt] = {}  # by label; not yet answered
         self._untaken: list[OfferedAttempt] = []
-        self._kept: list[Left] = []
+        self._kept: list[KeptWebhook] = []
         self._newest_call = 0
         self._waiting_calls = 0
         self._open_until_seconds = 0.0
@@ -105,7 +105,7 @@ class Relay:
 
     # For the courier
 
-    def leave(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
+    def keep(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
         """Keep a webhook until a listener comes; False if a listener is there."""
         with self._changed:
             is_there = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
@@ -113,7 +113,7 @@ class Relay:
                 self._keep(epoch, queued)
             return not is_there
 
-    def leave_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
+    def keep_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
         """Keep a webhook that a listener took and did not answer; False if a listener is waiting now."""
         with self._changed:
             if self._waiting_calls > 0:
@@ -126,7 +126,7 @@ class Relay:
         """Keep a webhook; of repeated manual resends, only the last is kept."""
         if queued.forced:
             same = (queued.delivery_id, True)
-            self._kept = [left for left in self._kept if (left[1].delivery_id, left[1].forced) != same]
+            self._kept = [kept for kept in self._kept if (kept[1].delivery_id, kept[1].forced) != same]
         self._kept.append((epoch, queued))
 
     def offer(self, offers: list[OfferedAttempt]) -> None:
@@ -151,7 +151,7 @@ class Relay:
         """Whether a listener waits for webhooks."""
         return self._waiting_calls > 0
 
-    def take_left(self) -> list[Left]:
+    def take_kept(self) -> list[KeptWebhook]:
         """Hand all kept webhooks over to the caller."""
         with self._changed:
             waiting, self._kept = self._kept, []
@@ -175,7 +175,7 @@ class Relay:
 
     # For the listener
 
-    def arrive(self, listener: str) -> list[Left] | None:
+    def arrive(self, listener: str) -> list[KeptWebhook] | None:
         """Register a listener, which will ``take``; returns the kept webhooks.
 
         Returns None if the listener has left, or another one has replaced it.
@@ -188,7 +188,7 @@ class Relay:
             self._listener = listener
             self._untaken = list(self._offered.values())
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
-        return self.take_left()
+        return self.take_kept()
 
     def dismiss(self, listener: str) -> None:
         """Unregister a listener; its waiting and late calls have no effect."""

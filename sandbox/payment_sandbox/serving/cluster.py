@@ -24,7 +24,7 @@ from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.connection import say_once
+from payment_sandbox.serving.connection import log_once
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.bulletin import PeerServer
@@ -268,7 +268,7 @@ class Cluster:
             try:
                 work()
             except NotStored as failed:
-                say_once(str(failed))
+                log_once(str(failed))
             except Exception:
                 log.exception("%s failed", current_thread().name)
 

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=16)
-def say_once(problem: str) -> None:
+def log_once(problem: str) -> None:
     """Log a problem once; clients may report it unclearly and repeat it."""
     log.warning("%s", problem)
 
@@ -408,7 +408,7 @@ def _problem(error: BaseException) -> tuple[int, str]:
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
         return 431, Refused.for_head().value
     if isinstance(error, BadHttpMethod) and "HTTPS" in error.message:
-        say_once("a client tried https, but this server speaks only http; serve --tls speaks both")
+        log_once("a client tried https, but this server speaks only http; serve --tls speaks both")
     return 400, "this is not a valid HTTP request"
 
 

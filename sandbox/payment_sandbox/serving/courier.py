@@ -73,7 +73,7 @@ def _keep_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt
     """Keep a webhook for the next listener; try again if one is there, or forwarding was switched off."""
     with project.exclusively(epoch):  # so that the setting cannot change meanwhile
         is_wanted = project.settings.forward_to is not None
-        is_kept = is_wanted and project.relay.leave_unanswered(epoch, prepared.queued)
+        is_kept = is_wanted and project.relay.keep_unanswered(epoch, prepared.queued)
     if not is_kept:
         project.put(epoch, prepared.queued)
 
@@ -183,7 +183,7 @@ class Courier:
             if outer is not None:
                 self._deferred[thread_id] = outer
 
-    def deliver_left(self, is_enough: "Callable[[], bool]") -> None:
+    def deliver_deferred(self, is_enough: "Callable[[], bool]") -> None:
         """Deliver the webhooks deferred to this thread, until there are no more or ``is_enough``."""
         postponed = self._deferred.get(get_ident())
         while postponed and not is_enough():

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import ConnectionFactory, Limits, say_once
+from payment_sandbox.serving.connection import ConnectionFactory, Limits, log_once
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
@@ -195,7 +195,7 @@ class _Acceptor:
         if task.cancelled() or task.exception() is not None:
             accepted.close()
         if not task.cancelled() and isinstance(task.exception(), SSLError):
-            say_once(f"a client broke off TLS ({cast(SSLError, task.exception()).reason}): {UNTRUSTED}")
+            log_once(f"a client broke off TLS ({cast(SSLError, task.exception()).reason}): {UNTRUSTED}")
 
     def _resume(self) -> None:
         """Check again for room."""

@@ -191,9 +191,9 @@ class ServerServices:
         """Deliver the webhooks in the epoch's outbox on another thread, or when this one waits."""
         self.courier.carry(project, epoch)
 
-    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Deliver the webhooks deferred to this thread."""
-        self.courier.deliver_left(is_enough)
+        self.courier.deliver_deferred(is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread."""

@@ -53,11 +53,11 @@ def refused_answer(call: Call, refused: RequestRefused) -> Response:
     """Build the response to a request refused before processing."""
     kind = TYPE_OF_STATUS.get(refused.status, "Refused")
     if call.owner is None:
-        tell_refused(call, refused.status, refused.value)
+        report_refused(call, refused.status, refused.value)
     return _answer(call, error_body(refused.status, kind, refused.value), refused.headers)
 
 
-def tell_refused(call: Call, status: int, value: str) -> None:
+def report_refused(call: Call, status: int, value: str) -> None:
     """Report a refused request that no journal has to the server's observer."""
     on_refused, registry = call.site.around.on_refused, call.site.registry
     if on_refused is not None:

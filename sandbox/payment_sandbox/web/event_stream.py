@@ -63,7 +63,7 @@ class EventStream:
         return min(APART_SECONDS_MAX, self.apart_seconds_per_watcher * self.events.watchers)
 
     def take(self) -> str:
-        """Take all events since the last call as one batch: a batch costs no more to send than one event."""
+        """Take all events since the last call as one batch, because every send has its own cost."""
         text, self._number = self.events.slots.of(TEXTS).of(self.events, self._number)
         return text
 

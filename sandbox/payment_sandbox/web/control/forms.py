@@ -49,7 +49,7 @@ def _limit() -> Text:
     return Text(
         pattern="[1-9][0-9]{0,4}",
         expected="a number from 1 to 99999",
-        about="At most this many: the newest ones.",
+        about="Return at most this many items, the newest.",
     )
 
 
@@ -61,7 +61,7 @@ class PageQuery(Form):
     """A page of a long list."""
 
     limit = _limit()
-    before = Text(about="Only those before the one with this id; for the next page.")
+    before = Text(about="Only items before the one with this id; for the next page.")
 
 
 class OrdersQuery(PageQuery):

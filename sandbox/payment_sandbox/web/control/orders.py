@@ -68,7 +68,7 @@ def get_orders(call: Call) -> Response:
     slow=True,
 )
 def get_order_overview(call: Call, order_id: str) -> Response:
-    """Get everything about one order: what is possible now, what is due, its webhooks and refunds."""
+    """Get everything about one order: possible actions, scheduled events, webhooks and refunds."""
     return json_answer(order_overview(call.project, call.project.find_order(order_id)))
 
 
@@ -82,7 +82,7 @@ def get_order_overview(call: Call, order_id: str) -> Response:
     slow=True,
 )
 def get_timeline(call: Call) -> Response:
-    """List all that happened, causes before effects."""
+    """List the history of the project, causes before effects."""
     happenings = history(call.project.epoch, call.request.args.get("order_id"))
     limit = call.request.args.get("limit")
     shown = happenings[-int(limit) :] if limit is not None else happenings
@@ -99,7 +99,7 @@ def get_timeline(call: Call) -> Response:
     slow=True,
 )
 def get_actions(call: Call) -> Response:
-    """List what customers, banks, screenings and processors did, newest last."""
+    """List the actions of customers, banks, screenings and processors, newest last."""
     order_id = call.request.args.get("order_id")
     actions = list(
         call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
@@ -112,13 +112,13 @@ def get_actions(call: Call) -> Response:
 
 @route(control, "GET", "/review/", answers=listed(Finding, "Review"), slow=True)
 def get_review(call: Call) -> Response:
-    """List mistakes of the integration, found in its requests and webhooks; a correct one has none."""
+    """List the mistakes of the integration, found in its requests and webhooks."""
     return list_answer([finding._asdict() for finding in review(call.project.epoch)])
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage(call: Call) -> Response:
-    """Tell what the project has met of all that can happen: ends of payments, webhooks, refusals, rules."""
+    """Get the coverage: which ends of payments, webhooks, refusals and rules the project has met."""
     covered = coverage(call.project)
     rows = (row_record(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)

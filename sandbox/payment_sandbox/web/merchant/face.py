@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.error_answers import answer_for, refused_answer, tell_refused
+from payment_sandbox.web.error_answers import answer_for, refused_answer, report_refused
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import Face, GoOn, held_webhooks
 from payment_sandbox.web.merchant.explanation import explain, explained
@@ -76,5 +76,5 @@ def keep_unrouted(call: Call, response: Response) -> Response:
         return _explained_refusal(call, refused_answer(call, refused), None)
     project = known_project(call)
     if project is None:
-        tell_refused(call, response.status_code, response.get_json()["error"]["value"])
+        report_refused(call, response.status_code, response.get_json()["error"]["value"])
     return _explained_refusal(call, response, project)

@@ -63,7 +63,7 @@ class InsteadOfResponse(Behaviour[AnyEffect]):
         """Return the replacement; ``lost_status`` is the status of the lost response, if any."""
 
     def before(self, call: Call) -> Response:
-        """Return the replacement without processing the request, if the phase is before."""
+        """Return the replacement without processing the request."""
         return self.instead(call, None)
 
     def after(self, call: Call, response: Response) -> Response:
