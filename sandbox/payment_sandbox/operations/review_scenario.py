@@ -176,12 +176,12 @@ def _highest(amounts: AmountRange) -> float:
 
 def _untestable(index: int, rule: ScenarioRule, kinds: list[AttemptKind]) -> Iterator[Violation]:
     """Find rules that need ``mode: live``."""
-    asked = {kind.name for kind in kinds if not _plays_out(rule, kind)}
+    untestable = {kind.name for kind in kinds if not _plays_out(rule, kind)}
     named = rule.when.payment_methods is not None
-    if asked and (named or len(asked) == len({kind.name for kind in kinds})):
+    if untestable and (named or len(untestable) == len({kind.name for kind in kinds})):
         yield Violation(
             f"rules[{index}].when.payment_method" if named else f"rules[{index}].then",
-            f"is not possible in test mode with {' and '.join(sorted(asked))}; "
+            f"is not possible in test mode with {' and '.join(sorted(untestable))}; "
             "settings: {mode: live} makes it possible",
         )
 

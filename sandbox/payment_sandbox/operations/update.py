@@ -55,12 +55,16 @@ def _apply(order: Order, changed: Mapping[str, Any]) -> None:
 def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
     """The values that differ from the current order."""
     now = {**order.sent, "amount": order.amount_cents, "order_lines": order.order_lines}
-    wanted = dict(data)
+    requested = dict(data)
     if "order_lines" in data:
-        wanted["order_lines"] = lines(data["order_lines"])
-    if reduced_customer and order.customer is not None and wanted.get("customer") == reduced(order.customer):
-        del wanted["customer"]  # sent back as shown, so keep the hidden fields
-    return {name: value for name, value in wanted.items() if value != now.get(name)}
+        requested["order_lines"] = lines(data["order_lines"])
+    if (
+        reduced_customer
+        and order.customer is not None
+        and requested.get("customer") == reduced(order.customer)
+    ):
+        del requested["customer"]  # sent back as shown, so keep the hidden fields
+    return {name: value for name, value in requested.items() if value != now.get(name)}
 
 
 def _check(

@@ -467,9 +467,9 @@ class Journal:
     def actions(self, orders: frozenset[str | None] | None = None) -> Iterator[PerformedAction]:
         """Yield all actions, or those on some orders, oldest first, masked."""
         return (
-            self._masking.record(taken)
-            for taken in self.of(PerformedAction)
-            if orders is None or taken.order_id in orders
+            self._masking.record(action)
+            for action in self.of(PerformedAction)
+            if orders is None or action.order_id in orders
         )
 
     def choices(self) -> Iterator[Reconfigured]:
@@ -478,7 +478,7 @@ class Journal:
 
     def returns(self) -> list[PerformedAction]:
         """The returns of customers to the shop, after they paid or gave up; they hold no secrets."""
-        return [taken for taken in self.of(PerformedAction) if taken.action == RETURN]
+        return [action for action in self.of(PerformedAction) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:
         """Yield the records since the last call, masked, for the store."""

@@ -69,10 +69,10 @@ class RankedLock:
         ranks: list[int] = _held.__dict__.setdefault("ranks", [])
         if blocking and ranks and max(ranks) >= self._rank:
             raise LockOrderBroken(f"a lock of rank {self._rank} was acquired while holding {ranks}")
-        taken = self._lock.acquire(blocking, timeout)
-        if taken:
+        is_acquired = self._lock.acquire(blocking, timeout)
+        if is_acquired:
             ranks.append(self._rank)
-        return taken
+        return is_acquired
 
     def release(self) -> None:
         """Release the lock."""

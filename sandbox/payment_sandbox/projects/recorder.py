@@ -79,7 +79,7 @@ class Recorder:
     ) -> None:
         """Record an action as the cause of the rest of the edit."""
         fields = {name: value for name, value in action.as_mapping().items() if name not in ACTION_FIELDS}
-        taken = PerformedAction(
+        performed = PerformedAction(
             self._journal.next_id("action"),
             at,
             at,  # real time is filled in when the edit is applied
@@ -90,8 +90,8 @@ class Recorder:
             transaction_id,
             {**fields, **how},
         )
-        self._records.append(taken)
-        self.cause = taken.id
+        self._records.append(performed)
+        self.cause = performed.id
 
     def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
         """Record the settings or the scenario that are replaced."""
@@ -163,6 +163,6 @@ def _explained(transaction_id: str, decision: ScenarioDecision) -> dict[str, Any
     return {"transaction_id": transaction_id, **explain(decision)}
 
 
-def action_event(taken: PerformedAction) -> Published:
+def action_event(action: PerformedAction) -> Published:
     """Return the event for an action."""
-    return Published("action", as_plain(taken))
+    return Published("action", as_plain(action))

@@ -127,9 +127,9 @@ class SettingsForm(Form):
     @checks(although_invalid=True)
     def aliases_are_new_names(self, data: Mapping[str, Any], **options: Any) -> None:
         """Refuse aliases that are the name of a method."""
-        taken = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
-        if taken:
-            raise ValidationError({"aliases": taken})
+        wrong = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
+        if wrong:
+            raise ValidationError({"aliases": wrong})
 
     @checks(although_invalid=True)
     def errors_are_of_known_rules(self, data: Mapping[str, Any], **options: Any) -> None:

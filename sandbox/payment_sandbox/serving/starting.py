@@ -230,8 +230,8 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
     before: Mapping[str, Any] = state.base_settings.as_mapping()
     for setting, value in declared.settings.items():
         if setting == "clock":
-            wanted, start = ClockStart.parse(value), project.identity.start
-            if wanted.mode != start.mode or wanted.at not in (None, start.at):
+            configured, start = ClockStart.parse(value), project.identity.start
+            if configured.mode != start.mode or configured.at not in (None, start.at):
                 yield setting
         elif before[setting] != value:
             yield setting

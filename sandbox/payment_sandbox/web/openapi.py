@@ -68,11 +68,11 @@ _DESCRIBING: Final = Lock()  # two threads would create differently named schema
 
 def described(site: Site) -> str:
     """Return the whole description as JSON text, built on first use."""
-    kept = site.slots.of(DESCRIPTIONS)
+    descriptions = site.slots.of(DESCRIPTIONS)
     with _DESCRIBING:
-        if site.public_url not in kept:
-            kept[site.public_url] = document(site.app, site.public_url, site.make_app)
-        return kept[site.public_url]
+        if site.public_url not in descriptions:
+            descriptions[site.public_url] = document(site.app, site.public_url, site.make_app)
+        return descriptions[site.public_url]
 
 
 def document(app: Flask, public_url: str, make_app: MakeApp) -> str:

@@ -52,9 +52,9 @@ from payment_sandbox.web.shared_forms import ActForm
 def get_orders(call: Call) -> Response:
     """List orders, newest first."""
     query = call.request.args
-    wanted = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
+    conditions = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
     limit = query.get("limit")
-    orders = islice(find_orders(call.project.epoch, wanted), int(limit) if limit is not None else None)
+    orders = islice(find_orders(call.project.epoch, conditions), int(limit) if limit is not None else None)
     owner = call.project
     return list_answer(order_row(owner, order) for order in orders)
 
@@ -105,7 +105,7 @@ def get_actions(call: Call) -> Response:
         call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
     )
     page = newest_page(
-        reversed(actions), call.request.args, lambda known: any(known == taken.id for taken in actions)
+        reversed(actions), call.request.args, lambda known: any(known == action.id for action in actions)
     )
     return list_answer(map(as_plain, page))
 
@@ -134,7 +134,7 @@ def get_cards(call: Call) -> Response:
 def get_qr_requests(call: Call) -> Response:
     """List the QR requests, oldest first."""
     owner = call.project
-    return list_answer(_qr_request(owner, asked) for asked in owner.epoch.store.qr_requests())
+    return list_answer(_qr_request(owner, request) for request in owner.epoch.store.qr_requests())
 
 
 def _card(stored: Credential) -> dict[str, object]:
@@ -149,18 +149,18 @@ def _card(stored: Credential) -> dict[str, object]:
     }
 
 
-def _qr_request(owner: Project, asked: QrRequest) -> dict[str, object]:
+def _qr_request(owner: Project, request: QrRequest) -> dict[str, object]:
     return {
-        "id": asked.id,
-        "created": timestamp(asked.created),
-        "expires_at": timestamp(asked.expires_at),
-        "amount": asked.amount_cents,
-        "amount_changeable": asked.amount_changeable,
-        "one_off": asked.one_off,
-        "scans": asked.scans,
-        "description": asked.description,
-        "merchant_order_id": asked.merchant_order_id,
-        "page": qr_page_url(owner, asked),
+        "id": request.id,
+        "created": timestamp(request.created),
+        "expires_at": timestamp(request.expires_at),
+        "amount": request.amount_cents,
+        "amount_changeable": request.amount_changeable,
+        "one_off": request.one_off,
+        "scans": request.scans,
+        "description": request.description,
+        "merchant_order_id": request.merchant_order_id,
+        "page": qr_page_url(owner, request),
     }
 
 

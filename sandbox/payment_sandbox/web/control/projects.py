@@ -252,8 +252,8 @@ def patch_clock(call: Call) -> Response:
 def post_advance(call: Call) -> Response:
     """Advance the clock, event by event (CTL-13)."""
     aim = read(ADVANCE, json_body(call))
-    asked = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
-    limits = AdvanceLimits(**{name: limit for name, limit in asked.items() if limit is not None})
+    given_limits = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
+    limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})
     return json_answer(advance_record(clocks.advance_clock(call.project, aim, limits)))
 
 

@@ -140,28 +140,32 @@ def post_next(call: Call) -> Response:
 
     A later call ends this one; attempts that were taken and not answered are offered again.
     """
-    asked = read(NEXT, json_body(call, empty_is={}))
+    request = read(NEXT, json_body(call, empty_is={}))
     catch_up(call.project)
-    offers = _offers(call.project, asked)
+    offers = _offers(call.project, request)
     return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
 
 
-def _offers(offers: Project, asked: Mapping[str, Any]) -> list[OfferedAttempt] | None:
-    """Wait for offers to a listener; None if it has left, or another one has replaced it."""
-    timeout_seconds = min(max(asked.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
-    listener, forward_to = asked.get("listener", ""), asked.get("forward_to")
-    if asked.get("leaves"):
-        offers.relay.dismiss(listener)
-        offers.change_settings({"forward_to": None}, unless=lambda: offers.settings.forward_to != forward_to)
+def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
+    """Wait for attempts to offer to a listener; None if it has left, or another one has replaced it."""
+    timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
+    listener, forward_to = request.get("listener", ""), request.get("forward_to")
+    if request.get("leaves"):
+        project.relay.dismiss(listener)
+        project.change_settings(
+            {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
+        )
         return None
-    unanswered = offers.relay.arrive(listener)
+    unanswered = project.relay.arrive(listener)
     if unanswered is None:
         return None
-    if forward_to is not None and forward_to != offers.settings.forward_to:
-        offers.change_settings({"forward_to": forward_to}, unless=lambda: offers.relay.has_replaced(listener))
-    offers.put_back(unanswered)
-    offers.storage.take_over(offers)
-    return offers.relay.take(timeout_seconds, lambda: offers.events.is_ended)
+    if forward_to is not None and forward_to != project.settings.forward_to:
+        project.change_settings(
+            {"forward_to": forward_to}, unless=lambda: project.relay.has_replaced(listener)
+        )
+    project.put_back(unanswered)
+    project.storage.take_over(project)
+    return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
 
 
 @route(
