@@ -112,7 +112,7 @@ def checkout(tmp_path: Path) -> ChangedCheckout:
 def test_a_fault_without_a_behaviour_does_not_start(checkout: ChangedCheckout) -> None:
     """Who added it is told which one."""
     ran = checkout.run("import payment_sandbox.web.app")
-    assert "TypeError: nothing says what Empty does to a request" in ran
+    assert "TypeError: no behaviour is defined for Empty" in ran
 
 
 @pytest.mark.prove

@@ -27,7 +27,7 @@ def refused(answer: requests.Response) -> str:
     """What a refusal says about the quota; it says what to do, too."""
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (FULL, "InsufficientStorage")
-    assert "reset a project, or delete one" in error["value"]
+    assert "reset or delete a project" in error["value"]
     return str(error["value"])
 
 
@@ -44,7 +44,7 @@ def test_quotas() -> None:
     with make_server(quotas=Quotas(projects=2, orders=1)) as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
-        assert "this one has 1, and this would be 1 more" in refused(sandbox.create(card()))
+        assert "this one has 1, and this change would add 1" in refused(sandbox.create(card()))
         assert sandbox.pay(order)["status"] == "completed"
         refused(sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1}))
         project = requests.post(f"{server.url}/control/projects/", timeout=9)

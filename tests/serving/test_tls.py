@@ -14,7 +14,7 @@ import trustme
 
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
-from payment_sandbox.serving.connection import Limits, say_once
+from payment_sandbox.serving.connection import Limits, log_once
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import CertificateRefused, given_context, own_context, served_names
@@ -231,11 +231,11 @@ def test_silent_clients_make_room_for_others(state: Path) -> None:
 
 def test_the_log_says_what_clients_do_not(secure: Server, caplog: pytest.LogCaptureFixture) -> None:
     """A client that does not trust the certificate, and one that speaks https to a plain server."""
-    say_once.cache_clear()
+    log_once.cache_clear()
     with pytest.raises(requests.exceptions.SSLError):
         requests.get(f"{secure.url}/health/", timeout=5)
     with make_server() as plain, pytest.raises(requests.exceptions.SSLError):
         requests.get(plain.url.replace("http", "https"), timeout=5)
     requests.get(f"{secure.local_url}/health/", timeout=5)
     assert "a client broke off TLS (TLSV1_ALERT_UNKNOWN_CA): it may not trust the certificate" in caplog.text
-    assert "a client speaks https, and this server only http; serve --tls speaks both" in caplog.text
+    assert "a client tried https, but this server speaks only http; serve --tls speaks both" in caplog.text

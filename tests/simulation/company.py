@@ -56,7 +56,7 @@ class Services(Unattended):
         """Deliver it as soon as nobody else has something to do on this server."""
         self.carried.append((project, epoch))
 
-    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Deliver what is queued."""
         while self.carried and not is_enough():
             project, epoch = self.carried.pop(0)
@@ -131,7 +131,7 @@ class Server:
                 attended = self.registry.find_by_id(project_id)
                 if attended is not None and self.registry.follow(attended, takes_over=True):
                     run_due(attended)
-            self.services.deliver_left(lambda: False)
+            self.services.deliver_deferred(lambda: False)
         except (NotStored, ProjectReset, RuntimeError):
             pass
 

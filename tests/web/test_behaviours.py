@@ -26,13 +26,13 @@ SERVE = "\nimport payment_sandbox.web.app\n"
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        (DECLARED + SERVE, "nothing says what Mangle does to a request"),
+        (DECLARED + SERVE, "no behaviour is defined for Mangle"),
         (
             "from payment_sandbox.web.merchant import faults\n"
             + DECLARED
             + INCOMPLETE
             + "require_behaviours()",
-            "Mangling does not say what Mangle does: after",
+            "Mangling must define for Mangle: after",
         ),
         (
             "from payment_sandbox.web.merchant import faults\n"

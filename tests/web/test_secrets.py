@@ -294,7 +294,7 @@ def test_a_webhook_that_is_sent_with_another_body_is_masked(kept: Kept, shop: Sh
     assert resend(sandbox, body=body, url=f"{shop.url}?key={sandbox.key}").status_code == 200
     assert shop.received[-1].raw.decode() == body
     assert sandbox.key in shop.received[-1].path
-    assert "Must not have a card number" in resend(sandbox, body=body, after="PT1H").text
+    assert "Must not contain a card number" in resend(sandbox, body=body, after="PT1H").text
     assert "once more in an hour" in resend(sandbox, body="another one", after="PT1H").text
     expect_none(kept.shown(with_orders=True), CODE, sandbox.key)
 
@@ -346,7 +346,7 @@ def test_a_configuration_with_a_secret_is_refused(
     for secret in (PAN, f"cvc={CODE}", kept.sandbox.key):
         refused = kept.sandbox.call(method, path, body(secret))
         assert refused.status_code == 400
-        assert "must not have a card number" in refused.json()["error"]["value"]
+        assert "must not contain a card number" in refused.json()["error"]["value"]
         expect_none({"answer": refused.text, **kept.shown(with_orders=True)}, CODE, kept.sandbox.key)
     assert kept.sandbox.call(method, path, body("something-else")).status_code == 200
 

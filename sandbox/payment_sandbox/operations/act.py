@@ -36,12 +36,12 @@ GIVEN_UP: Final = "The customer chose another method"
 
 
 def act(project: Project, order_id: str, action: Action, via: str = VIA_CONTROL) -> Order:
-    """Perform an action on an order's newest attempt; ``via`` says which way it came.
+    """Perform an action on an order's newest attempt; ``via`` is its channel.
 
     Raises:
         Unknown: the order does not exist.
-        ActionNotPossible: the order's state does not allow it; ``allowed`` lists the actions it does.
-        Invalid: the method, issuer or card is not one of the choices.
+        ActionNotPossible: the order's state does not allow it; ``allowed`` lists the possible actions.
+        Invalid: the method, issuer or card is unknown.
     """
     return project.epoch.rehearsal.act(order_id, action, partial(_act, project, order_id, via))
 
@@ -96,7 +96,7 @@ def perform_on_attempt(
 
 
 def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
-    """Perform an action that is known to be possible. A customer who acts has visited the page first."""
+    """Perform a possible action; an action of the customer implies a visit to the page."""
     behaviour = behaviour_of(attempt)
     if action.actor == CUSTOMER:
         apply_steps(edit, order, attempt, behaviour.visit(attempt, edit.terms))
@@ -116,7 +116,7 @@ def possible_actions(order: Order, terms: Terms) -> list[str]:
         and order.is_open
         and order.expires_at is not None
         and order.expires_at > terms.now
-        and (attempt is None or not attempt.credited_cents)  # money already received is not abandoned
+        and (attempt is None or not attempt.credited_cents)  # received money rules out a new attempt
     )
     if page_open and CHOOSE not in names:
         names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]
@@ -183,7 +183,7 @@ KEYS: Final = ", ".join(ALWAYS)
 
 
 def possible_now(order: Order) -> list[str]:
-    """List what the merchant API would accept, with limits in cents."""
+    """List the calls that the merchant API would accept, with limits in cents."""
     possible = list(_takes(order.last_transaction)) if order.last_transaction is not None else []
     possible += _refunds(order)
     if why_not_cancellable(order) is None:
@@ -221,16 +221,16 @@ def _refunds(order: Order) -> Iterator[str]:
 
 
 def _fits(lines: Sequence[OrderLine], remaining: Mapping[int, int], left_cents: Cents) -> bool:
-    """Whether at least one item of a line can still be taken."""
+    """Whether at least one item of a line can still be captured, voided or refunded."""
     return any(
         quantity > 0 and 0 < lines[index].amount_cents <= left_cents for index, quantity in remaining.items()
     )
 
 
 def status_after(project: Project, order_id: str, transaction_id: str, action: Action) -> str | None:
-    """The status that the order would have; None if the action is not possible."""
+    """Return the status of the order after an action, without performing it; None if it is not possible."""
     epoch = project.epoch
-    edit = Edit(epoch, epoch.now(), NOBODY)  # it is never applied
+    edit = Edit(epoch, epoch.now(), NOBODY)  # never applied
     try:
         return perform_on_attempt(edit, order_id, transaction_id, action).status
     except Refusal:

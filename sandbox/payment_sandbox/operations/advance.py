@@ -22,9 +22,9 @@ from payment_sandbox.storage.codec import Interrupted, NotStored
 
 
 def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
-    """Run a job, on this thread; return the orders with webhooks to wait for.
+    """Run a job on this thread; returns the orders with webhooks to wait for.
 
-    If it fails, that is recorded, and it runs again at its next time.
+    A failure is recorded, and the job runs again at its next time.
     """
     with suppress(ProjectReset):
         with project.exclusively(epoch):
@@ -71,7 +71,7 @@ log = logging.getLogger(__name__)
 
 
 class AdvanceLimits(NamedTuple):
-    """When an advance stops early: after this many events, or this much real time."""
+    """Limits at which an advance stops early: a number of events, and an amount of real time."""
 
     events_max: int = EVENTS_MAX
     timeout_seconds: float = TIMEOUT_SECONDS
@@ -79,29 +79,29 @@ class AdvanceLimits(NamedTuple):
 
 @dataclass(slots=True)
 class AdvanceResult:
-    """The result of an advance, with the webhooks still in flight: other clients may cause more."""
+    """The result of an advance, with the webhooks still in flight, since other clients may cause more."""
 
     begun: datetime
     ended: datetime
     events: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
     under_way: list[dict[str, Any]] = field(default_factory=list)
-    by_hand: bool = False  # then somebody has stopped it
+    by_hand: bool = False  # stopped by a call
 
 
 def advance(
     project: Project, aim: Aim | None, *, next_only: bool = False, limits: AdvanceLimits | None = None
 ) -> AdvanceResult:
-    """Run everything due up to the time that ``aim`` computes, and stop there; None: until nothing is due.
+    """Run everything due up to the time that ``aim`` computes, and stop there; None runs until idle.
 
-    With ``next_only`` it stops at the time of the next event instead.
+    With ``next_only``, stop at the time of the next event instead.
 
     Raises:
         ClockBusy: another advance is running.
     """
     limits = limits or AdvanceLimits()
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
-    with _saying_how_far(project), _advancing(project) as held:
+    with _reporting_progress(project), _advancing(project) as held:
         epoch = held.epoch
         walk = _Walk(project, epoch, limits.events_max, until_seconds)
         result = AdvanceResult(epoch.timeline.now, epoch.timeline.now)
@@ -116,13 +116,13 @@ def advance(
         if until is not None and not result.stopped:
             held.until = until
         result.events, result.under_way = list(walk.log), _under_way(project, epoch)
-        epoch.advances += 1  # while the clock is held
+        epoch.advances += 1  # counted while the clock is held
     result.ended = epoch.timeline.now
     return result
 
 
 def stop_advance(project: Project) -> bool:
-    """Have the advance that runs now end where it is; False if none runs."""
+    """Stop the current advance where it is; False if there is none."""
     epoch = project.epoch
     if not epoch.is_advancing:
         return False
@@ -135,7 +135,7 @@ def stop_advance(project: Project) -> bool:
 
 
 def run_due(project: Project) -> None:
-    """Run what is due by now, without waiting for webhooks; do nothing during an advance.
+    """Run all due events without waiting for webhooks; a no-op during an advance.
 
     It runs event by event and never holds the clock, so it cannot cause ``ClockBusy``.
     """
@@ -189,7 +189,7 @@ class _Walk:
         return (is_late or self._is_enough()) and next_due(self._epoch, until) is not None
 
     def note_end(self, result: AdvanceResult, until: datetime | None, *, is_settled: bool) -> None:
-        """Say whether it stopped early: by a limit, by hand, or because the project was reset."""
+        """Note whether the advance stopped early: at a limit, by a call, or by a reset of the project."""
         is_reset = self._epoch is not self._project.epoch
         result.stopped = not is_settled or is_reset or self.is_over_limit(until)
         result.by_hand = result.stopped and self._epoch.is_stopping
@@ -200,7 +200,7 @@ class _Walk:
         return now if due is None else max(due.at, now)
 
     def _release_swapped(self) -> Orders | None:
-        """Release webhooks that wait for another one: an event, or some time, has passed without one."""
+        """Send the webhooks held back by a ``swap``, after an event or some time without another one."""
         try:
             with self._project.edit(self._epoch, is_due=True) as edit:
                 return _orders_to_tell(edit) if edit.release_swapped() else None
@@ -209,7 +209,7 @@ class _Walk:
 
 
 def _under_way(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
-    """The webhooks that are still unanswered."""
+    """List the unanswered webhooks."""
     pending = epoch.outbox.pending()[:UNDER_WAY_SHOWN_MAX]
     return [
         {
@@ -223,8 +223,8 @@ def _under_way(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _saying_how_far(project: Project) -> Iterator[None]:
-    """Say what has happened if the state cannot be stored any more, instead of that nothing has.
+def _reporting_progress(project: Project) -> Iterator[None]:
+    """Report how far an advance has come when storing fails, where the usual error would deny any change.
 
     Raises:
         Interrupted: some of the advance may have happened.
@@ -235,29 +235,29 @@ def _saying_how_far(project: Project) -> Iterator[None]:
         if not project.epoch.store.is_shared:
             raise
         done = (
-            f"the advance has ended early: what was due until {timestamp(project.now())} has happened, and "
-            "perhaps one event more; read the clock, and advance from there"
+            f"the advance has ended early: all events due until {timestamp(project.now())} have run, and "
+            "perhaps one more; read the clock, and advance from there"
         )
         raise Interrupted(failed, done) from failed
 
 
 @dataclass(slots=True)
-class _Held:
-    """The clock of an epoch, held by an advance, and the time to leave it at if that is later."""
+class _HeldClock:
+    """The clock of an epoch, held by an advance, and its final time, if later than the last event."""
 
     epoch: Epoch
     until: datetime | None = None
 
 
 @contextmanager
-def _advancing(project: Project) -> Iterator[_Held]:
-    """Hold the clock; if the project is reset meanwhile, the rest of this advance changes nothing."""
+def _advancing(project: Project) -> Iterator[_HeldClock]:
+    """Hold the clock; after a reset of the project, the rest of this advance has no effect."""
     epoch = project.epoch
     if not epoch.advance_lock.acquire(blocking=False):
         raise ClockBusy(BUSY)
-    held = _Held(epoch)
+    held = _HeldClock(epoch)
     try:
-        epoch.is_stopping = False  # before others see that the clock is held, and may ask for its end
+        epoch.is_stopping = False  # before a call can see the held clock and ask to stop
         if not project.hold_clock():
             raise ClockBusy(BUSY)
         tidy(project, epoch)
@@ -269,17 +269,17 @@ def _advancing(project: Project) -> Iterator[_Held]:
         raise ClockBusy("the project was just reset; try again") from None
     finally:
         try:
-            _let_go(project, held)
+            _release_clock(project, held)
         finally:
             epoch.advance_lock.release()
     project.events.publish("clock", now=timestamp(project.now()))
     project.services.wake(project)
 
 
-def _let_go(project: Project, held: _Held) -> None:
-    """Release the clock at the time that the advance reached, which is stored before anybody sees it."""
+def _release_clock(project: Project, held: _HeldClock) -> None:
+    """Release the clock at the time that the advance reached, and store that time first."""
     epoch = held.epoch
-    if epoch.advance_log is None:  # another advance has the clock
+    if epoch.advance_log is None:  # another advance holds the clock
         return
     try:
         project.let_clock_go(epoch)
@@ -294,7 +294,7 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
     """Run the next event at its own time, up to ``until`` (None: up to now).
 
     Returns:
-        The orders whose webhooks it sent; None if there is no event.
+        The orders with webhooks that the event sent; None if there was no event.
     """
     due: Due[Command] | None = None
     orders: Orders = frozenset()
@@ -303,7 +303,7 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
             _refuse_lost_clock(epoch, is_advance=until is not None)
             due = _take(edit, epoch.now() if until is None else until)
             if due is not None:
-                if not isinstance(due.item, Perform | AttemptDelivery):  # these leave records of their own
+                if not isinstance(due.item, Perform | AttemptDelivery):  # recorded elsewhere
                     edit.agenda_event(due)
                 handler_of(due.item).run(edit, due.item)
         orders = _orders_to_tell(edit)
@@ -311,21 +311,21 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
         return None
     except Exception as error:
         if due is None or (isinstance(error, NotStored) and epoch.store.is_shared):
-            raise  # the event is as due as before, for this server and others
+            raise  # the event stays due, for this server and others
         with suppress(ProjectReset):
             _set_aside(project, epoch, due, error)
     return orders if due is not None else None
 
 
 def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
-    """Refuse a step that is not this server's to make: it stood still, or another server advances the clock.
+    """Refuse a step without the clock: this server was suspended, or another one advances the clock.
 
     Raises:
-        NotStored: for an advance, which has come as far as it has.
-        ProjectReset: for what is due on a running clock, which the advance runs.
+        NotStored: for an advance, which ends here.
+        ProjectReset: for a due event on a running clock, which the other server's advance runs.
     """
     if is_advance and not epoch.store.holds_clock():
-        raise NotStored("the clock", "this server stood still until others could advance it", is_full=False)
+        raise NotStored("the clock", "this server was suspended, and lost the clock to others", is_full=False)
     if not is_advance and epoch.store.is_clock_held:
         raise ProjectReset("another server advances the clock")
 
@@ -335,23 +335,23 @@ def _orders_to_tell(edit: Edit) -> Orders:
 
 
 def _take(edit: Edit, until: datetime) -> Due[Command] | None:
-    """Take the first event off the agenda and move to its time; drop those that no longer apply."""
+    """Take the first event off the agenda and move to its time; drop obsolete events."""
     for due in edit.epoch.timeline.first():
         if due.at > until:
             return None
         edit.finished.append(due.sequence)
         if applies(edit.epoch, due):
             edit.now = max(due.at, edit.epoch.timeline.now)
-            if not isinstance(due.item, AttemptDelivery):  # a delivery attempt logs itself, with its response
+            if not isinstance(due.item, AttemptDelivery):  # logged later, with the response
                 edit.log.append(event(due))
             return due
     return None
 
 
 def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
-    """Take an event that failed off the agenda and log it once; it blocks nothing and is not retried."""
+    """Take a failed event off the agenda and log it once; it blocks nothing and is not retried."""
     problem = project.masking.text(f"{type(error).__name__}: {error}")
-    log.error("%s could not be done and was set aside", due.item.label, exc_info=error)
+    log.error("%s failed and was set aside", due.item.label, exc_info=error)
     failure = Failure(
         epoch.journal.next_id("failure"),
         due.item.order_id,

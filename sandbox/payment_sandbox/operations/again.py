@@ -1,4 +1,4 @@
-"""An order once more, with one thing otherwise: what a shop should cope with, tried with a click."""
+"""Replays of an order with one variation that a shop should handle, started with a click."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -23,13 +23,13 @@ UNPAID: Final = ("expiry", "page-expiry")
 EXPIRIES: Final = (*UNPAID, "authorization-expiry")
 PAID_ON_PAGES: Final = (*PAGES_OF_BANKS, "terms")
 WEBHOOKS: Final = "webhooks"
-WEBHOOKS_SECONDS: Final = 12.0  # two attempts that take as long as they may
+WEBHOOKS_SECONDS: Final = 12.0  # two attempts up to their timeouts
 SHORTEST: Final = "PT1M"
 PAYS: Final = Action(CUSTOMER, "pay")
 
 
 def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
-    """The ways in which an order can be played again; webhooks matter only where somebody ``is_told``."""
+    """List the variations of an order that can be played; those of webhooks only if the shop ``is_told``."""
     attempt = order.last_transaction
     is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
     is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
@@ -47,16 +47,16 @@ def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
 def again(
     project: Project, order: Order, name: str, body: Mapping[str, Any], create: Callable[[Json], Order]
 ) -> Order:
-    """Make the order again, with ``create`` from the ``body`` that made it, and play a variation of it.
+    """Recreate an order, with ``create`` from its original ``body``, and play a variation of it.
 
-    One that waits for an expiry gets the shortest period, so that hardly anything else happens meanwhile.
+    An order that should expire gets the shortest period, so that few other events come before.
 
     Raises:
         Invalid: there is no such variation.
         Refusal: the new order does not allow it.
     """
     effect, attempt = _effect(name), order.last_transaction
-    made = create(_soon_over(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
+    made = create(_expiring_soon(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
     if made.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
         act(project, made.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
     if effect is WALKS_AWAY:
@@ -80,15 +80,15 @@ def _effect(name: str) -> VariationEffect | None:
     return known[name].effect
 
 
-def _soon_over(body: Mapping[str, Any]) -> Json:
-    """The body of an order that expires soon: its page, and its first attempt."""
+def _expiring_soon(body: Mapping[str, Any]) -> Json:
+    """Change a body so that the page and the first attempt expire soon."""
     soon = {"expiration_period": SHORTEST}
     attempts = body.get("transactions") or []
     return {**body, **soon, **({"transactions": [{**each, **soon} for each in attempts]} if attempts else {})}
 
 
 def expire(project: Project, order: Order) -> None:
-    """Move the clock to the last of an order's expiries, and no further."""
+    """Advance the clock to the last expiry of an order, and no further."""
     ends = [due.at for due in dues_of(project.epoch, order) if due.item.kind in EXPIRIES]
     if ends:
         advance_clock(project, {"to": max(ends)})
@@ -101,11 +101,10 @@ def _capture_in_parts(project: Project, order: Order) -> None:
 
 
 def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
-    """Pay an order and let the effect happen to its webhooks, before all rules that are set already.
+    """Pay an order with an effect on its webhooks, which takes precedence over all existing rules.
 
-    A rule that names the order is stored with it, so a crash in between changes nothing: it still decides the
-    webhooks of this order and no others, and ends with it. It does so, too, if the webhooks wait behind slow
-    ones for longer than this call.
+    The stored rule names the order, so it affects no other webhooks and is removed when the order is at rest,
+    even after a crash, or if the webhooks wait behind slow ones for longer than this call.
     """
     rule = {"when": {"order_id": order_id, "attempt": 1}, "then": dict(effect)}
     if effect:
@@ -114,11 +113,11 @@ def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
         act(project, order_id, PAYS)
         project.settle(WEBHOOKS_SECONDS, orders=[order_id])
     finally:
-        if effect and _were_attempted(project, order_id):
+        if effect and _is_rule_applied(project, order_id):
             project.change_faults(lambda faults: faults.without({order_id}))
 
 
-def _were_attempted(project: Project, order_id: str) -> bool:
-    """Whether the rule for an order's webhooks has decided all of them."""
+def _is_rule_applied(project: Project, order_id: str) -> bool:
+    """Whether the rule has been applied to all webhooks of an order."""
     deliveries = project.epoch.store.deliveries_of(order_id)
     return all(delivery.attempts or delivery.postponed for delivery in deliveries)

@@ -1,4 +1,4 @@
-"""A project's agenda: what is due when, and which entries are obsolete."""
+"""A project's agenda: scheduled events, failed ones, and the removal of obsolete entries."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -13,11 +13,11 @@ from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
 from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.project import Project, ProjectReset
 
-TIDIED_AT_ONCE: Final = 20  # each order brings a few entries
+TIDIED_AT_ONCE: Final = 20  # each order adds a few entries
 
 
 def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
-    """Format an agenda entry for a response; ``failed`` says why it was set aside."""
+    """Format an agenda entry for a response; ``error`` is the reason for setting it aside."""
     shown: dict[str, Any] = {
         "at": timestamp(due.at),
         "kind": due.item.kind,
@@ -28,13 +28,13 @@ def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
 
 
 def dues_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
-    """What is due for an order and its refunds."""
+    """List the agenda entries of an order and its refunds."""
     ids = {order.id, *(refund.refund_id for refund in order.refunds)}
     return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
 
 
 def agenda(epoch: Epoch) -> list[dict[str, Any]]:
-    """List what failed when it was due, then what is scheduled, in the order it would run (CTL-17)."""
+    """List the failed entries, then the scheduled ones in the order of their runs (CTL-17)."""
     failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
     due = [event(due) for due in epoch.timeline if applies(epoch, due)]
     if epoch.jobs:
@@ -43,13 +43,13 @@ def agenda(epoch: Epoch) -> list[dict[str, Any]]:
 
 
 def job_event(job: Job, error: str | None = None) -> dict[str, Any]:
-    """Format a run of a shop's job as an agenda entry, which has no order."""
+    """Format a run of a shop's job as an agenda entry without an order."""
     shown = {"at": timestamp(job.at), "kind": KIND, "order_id": "", "label": job.label}
     return shown if error is None else {**shown, "failed": error}
 
 
 def is_something_due(epoch: Epoch) -> bool:
-    """Whether something is due now or overdue, or an advance is running."""
+    """Whether an entry is due or overdue, or an advance is running."""
     return epoch.is_advancing or next_due(epoch, epoch.now()) is not None
 
 
@@ -63,7 +63,7 @@ def must_catch_up(project: Project) -> bool:
 
 
 def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
-    """The first event up to ``until`` (None: ever) that still applies."""
+    """Find the first entry up to ``until`` (None: any time) that still applies."""
     for due in epoch.timeline.first():
         if until is not None and due.at > until:
             return None
@@ -73,7 +73,7 @@ def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None
 
 
 def applies(epoch: Epoch, due: Due[Command]) -> bool:
-    """Whether an entry is still to be run."""
+    """Whether an entry is not obsolete."""
     return handler_of(due.item).applies(epoch, due.item, due.at)
 
 
@@ -82,9 +82,9 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
 
 
 def tidy(project: Project, epoch: Epoch) -> None:
-    """Look at a few entries if obsolete ones may fill half of the agenda: orders often end early.
+    """Check a few entries if obsolete ones may fill half of the agenda, since orders often end early.
 
-    They are removed together, once all entries were looked at.
+    The obsolete entries are removed together, once all entries have been checked.
     """
     if len(epoch.timeline) < epoch.tidy_at:
         return

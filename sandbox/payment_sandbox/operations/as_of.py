@@ -1,4 +1,4 @@
-"""An order as it was at an earlier moment of its history: its statuses and its money."""
+"""Reconstruction of an order's statuses and amounts at an earlier moment of its history."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,10 +19,10 @@ UNPAID: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, Transactio
 
 
 def order_as_of(epoch: Epoch, order: Order, moment: Happening) -> Order:
-    """The order right after this happening, as far as the journal still knows what came before it.
+    """Reconstruct the order right after this happening, as far back as the journal reaches.
 
-    Only what happens to an order is set back: statuses, attempts, captures, voids and refunds. What a
-    merchant has changed in it, such as its lines, is as it is now.
+    Only statuses, attempts, captures, voids and refunds are set back. Updates by the merchant, such as new
+    order lines, stay.
     """
     known = list(_reached(epoch, moment))
     own = [status for status in known if status.order_id == order.id]
@@ -31,7 +31,7 @@ def order_as_of(epoch: Epoch, order: Order, moment: Happening) -> Order:
     return replace(
         order,
         status=statuses[-1],
-        transactions=_attempts(order, own, moment.at, _taken(epoch, order, moment)),
+        transactions=_attempts(order, own, moment.at, _ledger_length(epoch, order, moment)),
         refunds=tuple(refund for refund in order.refunds if refund.refund_id in begun),
     )
 
@@ -42,17 +42,17 @@ def _reached(epoch: Epoch, moment: Happening) -> Iterator[StatusReached]:
             yield status
 
 
-def _taken(epoch: Epoch, order: Order, moment: Happening) -> int | None:
-    """How many parts were captured or voided until then; None if the history has another number of them."""
+def _ledger_length(epoch: Epoch, order: Order, moment: Happening) -> int | None:
+    """Count the ledger entries up to this moment; None if the history does not match the ledger."""
     happenings = history(epoch, order.id)
     ledgers = [len(each.authorization.entries) for each in order.transactions if each.authorization]
-    if [_takes(happenings)] != list(filter(None, ledgers)):
+    if [_count_entries(happenings)] != list(filter(None, ledgers)):
         return None
-    return _takes([happening for happening in happenings if place_of(happening) <= place_of(moment)])
+    return _count_entries([happening for happening in happenings if place_of(happening) <= place_of(moment)])
 
 
-def _takes(happenings: Sequence[Happening]) -> int:
-    """How often a part of an authorization was captured or voided."""
+def _count_entries(happenings: Sequence[Happening]) -> int:
+    """Count the captures and voids in a history."""
     done = {each.cause for each in happenings if each.kind == "response" and not each.failed}
     return sum(
         happening.label in TAKEN
@@ -64,7 +64,7 @@ def _takes(happenings: Sequence[Happening]) -> int:
 def _attempts(
     order: Order, reached: Sequence[StatusReached], at: datetime, taken: int | None
 ) -> tuple[Transaction, ...]:
-    """The attempts that had begun, with the statuses that they had ``reached``."""
+    """Reconstruct the attempts that had begun, with the statuses ``reached`` by then."""
     statuses = {status.transaction_id: status.status for status in reached if status.payment_method}
     return tuple(
         replace(
@@ -81,7 +81,7 @@ def _attempts(
 def _authorization(
     attempt: Transaction, status: str, at: datetime, taken: int | None
 ) -> Authorization | None:
-    """What was reserved, with the first entries of its ledger: so many, or those until then."""
+    """Reconstruct the authorization with the first ``taken`` entries of its ledger, or those up to ``at``."""
     held = attempt.authorization
     if held is None or status in UNPAID:
         return None

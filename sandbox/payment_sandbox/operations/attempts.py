@@ -1,4 +1,4 @@
-"""Starting an attempt: which methods an order can use, and what the scenario decides for it."""
+"""Starting an attempt: the usable methods of an order, and the scenario's decision."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,14 +18,14 @@ from payment_sandbox.scenarios.model import Subject
 
 
 class UnusableMethod(NamedTuple):
-    """Why a method cannot be used, and the id of the rule behind it."""
+    """The reason why a method cannot be used, and the id of its rule."""
 
     why: str
     rule: str
 
 
 def why_unavailable(settings: Settings, name: str) -> UnusableMethod | None:
-    """Return why this merchant cannot use a method now; None if they can."""
+    """Return the reason why this merchant cannot use a method; None if it is available."""
     identifier = settings.method(name)
     if identifier is None:
         return UnusableMethod(f"{name!r} is not a payment method", "GEN-02")
@@ -57,7 +57,7 @@ def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: b
 
 
 def offered(settings: Settings, order: Order) -> list[str]:
-    """The methods that the hosted page offers: enabled, testable, listed and usable (GEN-03, GEN-04)."""
+    """List the methods of the hosted page: enabled, testable, listed and usable (GEN-03, GEN-04)."""
     names = (
         list(order.payment_methods) if order.payment_methods is not None else list(settings.payment_methods)
     )
@@ -69,7 +69,7 @@ def offered(settings: Settings, order: Order) -> list[str]:
 
 
 def _stored_details(sent: Mapping[str, Any], capabilities: Capabilities) -> Iterator[tuple[str, Any]]:
-    """The details that the method reads; a CVC is checked and dropped: it is never stored."""
+    """Select the details that the method reads; a CVC is checked and dropped, never stored."""
     for field in capabilities.details:
         if field.name in sent and field.name != "cvc":
             yield field.name, sent[field.name]
@@ -104,14 +104,14 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
     play_out(edit, order, attempt, [identifier, name])
-    # Once the processor has accepted an attempt, it no longer expires: the customer has done their part.
+    # An attempt that the processor has accepted no longer expires: the customer has done their part.
     if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
         edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
     return attempt
 
 
 def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str]) -> None:
-    """Let the scenario decide an attempt's outcome, then start its method."""
+    """Have the scenario decide an attempt's outcome, then start its method."""
     behaviour = behaviour_of(attempt)
     edit.record_event(attempt)
     subject = Subject(

@@ -1,4 +1,4 @@
-"""QR requests, and the orders that scanning them creates."""
+"""QR requests, and the orders that scans create."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ def create_qr_request(
     """Create a QR request (QR-01 to QR-26).
 
     Raises:
-        Invalid: lists all violations, including those that the form ``in_form``.
+        Invalid: lists all violations, including the form's, ``in_form``.
     """
     with project.edit() as edit:
         violations = [*in_form, *_check_amounts(data, in_form)]
@@ -89,7 +89,7 @@ def scan(
     form_id: str | None = None,
     via: str = VIA_CONTROL,
 ) -> Order:
-    """Scan a code: creates an order with one attempt at the payer's bank, processing at once.
+    """Scan a code: create an order with one attempt at the payer's bank, processing at once.
 
     A page identifies its form by ``form_id``; submitting the same form twice returns the same order.
 
@@ -119,7 +119,7 @@ def scan(
 
 
 def _begin(edit: Edit, order: Order, issuer_id: str) -> None:
-    """Start the attempt at the payer's bank, where the payer already is."""
+    """Start the attempt at the payer's bank, already visited."""
     details = {"issuer_id": issuer_id}
     attempt = begin_attempt(edit, order, {"payment_method": SCANNED_BY, "payment_method_details": details})
     apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))

@@ -1,4 +1,4 @@
-"""What a merchant does by hand, in the service's back office: test orders, captures, voids, refunds."""
+"""Manual actions of a merchant in the service's back office: test orders, captures, voids, refunds."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -19,17 +19,17 @@ ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
 
 def create_by_hand(project: Project, data: Mapping[str, Any], asked: Mapping[str, Any]) -> Order:
-    """Create an order from its parsed form; it is recorded as an action, with what was ``asked``."""
+    """Create an order from its parsed form, recorded as an action with the ``asked`` fields."""
     return _recorded(project, "create", {"order": asked}, lambda: create_order(project, data))
 
 
 def act_as_merchant(
     project: Project, order_id: str, action: str, amount_cents: Cents | None, via: str = VIA_CONTROL
 ) -> Order:
-    """Do something to an order; it is recorded as an action, not as a request of the shop.
+    """Perform a merchant's action on an order, recorded as an action, not as a request of the shop.
 
     Raises:
-        Invalid: there is no such action, or it needs an amount.
+        Invalid: the action is unknown, or needs an amount.
         Unknown: the order does not exist.
         Refusal: the order's state does not allow it.
     """
@@ -42,7 +42,7 @@ def act_as_merchant(
 def _recorded(
     project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
 ) -> Order:
-    """Do something with an action as its cause; it is recorded if it was possible."""
+    """Run an operation with an action as its cause; the action is recorded if it was possible."""
     journal, real_at = project.epoch.journal, project.services.real.wall_now()
     action_id = journal.next_id("action")
     with caused_by(action_id):

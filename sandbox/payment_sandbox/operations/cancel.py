@@ -27,7 +27,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
 
 
 def why_not_cancellable(order: Order) -> str | None:
-    """Return why an order cannot be cancelled; None if it can."""
+    """Return the reason why an order cannot be cancelled; None if it can."""
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
@@ -51,8 +51,8 @@ def why_not_cancellable(order: Order) -> str | None:
 
 def _void(edit: Edit, order: Order) -> None:
     attempt = order.last_transaction
-    assert attempt is not None, "it can be cancelled"
-    assert attempt.authorization is not None, "it can be cancelled"
+    assert attempt is not None, "the order is cancellable"
+    assert attempt.authorization is not None, "the order is cancellable"
     attempt.authorization = attempt.authorization.void_rest(now=edit.now)
     move_both(edit, order, attempt, Trigger.CANCEL)
 

@@ -1,4 +1,4 @@
-"""Checks that a well-formed order is payable: by this merchant, with what its method needs."""
+"""Checks that a well-formed order is payable: by this merchant, with the fields that its method needs."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -17,7 +17,7 @@ NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
 def check_order(
     data: Mapping[str, Any], in_form: Sequence[Violation], settings: Settings, terms: Terms
 ) -> list[Violation]:
-    """Check an order, skipping the parts that have violations ``in_form`` already."""
+    """Check an order, except the parts with violations ``in_form``."""
     violations: list[Violation] = []
     for index, asked in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
         violations += _check_transaction(f"transactions[{index}]", asked, data, in_form, settings, terms)
@@ -40,7 +40,7 @@ def _check_transaction(
 ) -> list[Violation]:
     name = asked.get("payment_method")
     if name is None:
-        return []  # the form has reported it
+        return []  # reported by the form
     unavailable = why_unavailable(settings, name)
     if unavailable is not None:
         allowed = _usable(data, in_form, settings, available(settings))
@@ -102,7 +102,7 @@ def _suggesting(violation: Violation, name: str, settings: Settings) -> Violatio
 def _usable(
     data: Mapping[str, Any], violations: Sequence[Violation], settings: Settings, names: Sequence[str]
 ) -> list[str]:
-    """The methods that this merchant can use and for which the order has everything they need."""
+    """List the methods that this merchant can use and that have all they need in the order."""
     return [
         name
         for name in names

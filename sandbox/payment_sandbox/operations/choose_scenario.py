@@ -15,9 +15,9 @@ from payment_sandbox.scenarios.loader import load_scenario
 
 
 def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, Any]:
-    """The schema; ``methods`` are for completion, ``settings`` is the form of the project settings."""
+    """Build the schema; ``methods`` are for completion, ``settings`` is the form of the project settings."""
     with LOADING:
-        from payment_sandbox.forms.schemas import json_schema  # imported here for a faster startup
+        from payment_sandbox.forms.schemas import json_schema  # deferred, for a faster start
 
     schema = json_schema(ScenarioForm, {"settings": settings})
     name = schema["$defs"]["When"]["properties"]["payment_method"]
@@ -29,7 +29,7 @@ def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, A
 def choose_scenario(project: Project, document: Document, catalogue: Catalogue) -> None:
     """Activate a scenario by name, or from a whole document (CTL-19).
 
-    Attempts already started keep their outcome (SCN-05).
+    Attempts in progress keep their outcome (SCN-05).
 
     Raises:
         Invalid: lists all violations; the active scenario stays (SCN-01).

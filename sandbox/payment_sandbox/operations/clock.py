@@ -31,7 +31,7 @@ def advance_clock(
 
 
 def catch_up(project: Project) -> None:
-    """Run what is due on a running clock, however fast it runs."""
+    """Run the due events of a running clock, at any rate."""
     if must_catch_up(project):
         run_due(project)
 
@@ -48,7 +48,7 @@ def change_clock(
         Invalid: the time is before now; nothing changes.
         ClockBusy: an advance is running.
     """
-    # The advance also runs what is due by now, so that a change of mode skips nothing.
+    # The advance also runs the events due now, so that a change of mode skips none.
     aim = _to(now, "now") if now is not None else _stay
     done = advance(project, aim, limits=PUT_FORWARD)
     with project.edit() as edit:

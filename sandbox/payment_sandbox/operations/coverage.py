@@ -1,4 +1,4 @@
-"""What of all that can happen a project has met."""
+"""Coverage: which of all possible outcomes, webhooks and refusals a project has met."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -30,7 +30,7 @@ CONTROL_RULES: Final = ("CTL-",)
 
 
 class Met(NamedTuple):
-    """One thing that a project has met."""
+    """A cell of the coverage matrix."""
 
     group: str
     subject: str
@@ -38,13 +38,13 @@ class Met(NamedTuple):
 
 
 def _decided(method: str) -> frozenset[str]:
-    """What a scenario decides of a method: its customer, its screening, its processor, its credit."""
+    """List the actors of a method that a scenario decides: customer, screening, processor, credit."""
     return frozenset().union(*BY_NAME[method].capabilities.outcomes)
 
 
 @cache
 def possible_ends(method: str) -> Sequence[str]:
-    """How payments with a method can end."""
+    """List the possible ends of payments with a method."""
     capabilities, keys = BY_NAME[method].capabilities, _decided(method)
     ends = [PAID] if not capabilities.authorizes or capabilities.default_capture_mode is None else []
     ends += [DECLINED, CANCELLED] if "customer" in keys else []
@@ -60,13 +60,13 @@ def possible_ends(method: str) -> Sequence[str]:
 
 
 def refusal_rules() -> list[str]:
-    """The rules by which the merchant API refuses well-formed requests."""
+    """List the rules by which the merchant API refuses well-formed requests."""
     rules = {kind.rule for kind in kinds_of_refusals()}
     return sorted(rule for rule in rules if rule and not rule.startswith(CONTROL_RULES))
 
 
 def met_by(project: Project) -> dict[Met, list[str]]:
-    """What happened in a project, and where: in which orders, or in which refused requests."""
+    """Find the cells that a project has met, with the ids of the orders or the refused requests."""
     state = project.epoch.state
     name = state.scenario.name
     cells: dict[Met, dict[str, None]] = {
@@ -78,7 +78,7 @@ def met_by(project: Project) -> dict[Met, list[str]]:
 
 
 MetAt = Iterator[tuple[Met, str]]
-"""What was met, and the id of the order or of the request."""
+"""Met cells, each with the id of an order or a request."""
 
 
 def _met_ends(project: Project) -> MetAt:
@@ -106,7 +106,7 @@ def _ends(order: Order, attempt: Transaction) -> Iterator[str]:
     if _is_untouched(attempt):
         return
     possible = possible_ends(attempt.method)
-    for part in _parts(attempt.method):
+    for part in _end_finders(attempt.method):
         yield from (end for end, holds in part(attempt).items() if holds and end in possible)
     if order.refunds:
         yield from (end for end, holds in _refund_ends(order).items() if holds)
@@ -117,7 +117,7 @@ def _is_untouched(attempt: Transaction) -> bool:
 
 
 Ends = Mapping[str, bool]
-"""Whether a payment has ended so."""
+"""Ends of payments, and whether a payment has reached each."""
 
 
 def _plain_ends(attempt: Transaction) -> Ends:
@@ -172,7 +172,7 @@ def _authorization_ends(attempt: Transaction) -> Ends:
     }
 
 
-OF_WHAT_IS_DECIDED: Final = {
+ENDS_BY_DECISION: Final = {
     "credit": _transfer_ends,
     "screening": _screening_ends,
     "processor": _card_ends,
@@ -180,9 +180,9 @@ OF_WHAT_IS_DECIDED: Final = {
 
 
 @cache
-def _parts(method: str) -> "Sequence[Callable[[Transaction], Ends]]":
-    """What looks at the payments with a method."""
-    parts = (part for decided, part in OF_WHAT_IS_DECIDED.items() if decided in _decided(method))
+def _end_finders(method: str) -> "Sequence[Callable[[Transaction], Ends]]":
+    """Return the functions that find the ends of payments with a method."""
+    parts = (part for decided, part in ENDS_BY_DECISION.items() if decided in _decided(method))
     return _plain_ends, _authorization_ends, *parts
 
 
@@ -197,30 +197,30 @@ def _refund_ends(order: Order) -> Ends:
 
 
 def enabled_methods(project: Project) -> list[str]:
-    """The methods that a project's shop has enabled, in their usual order; none if nobody has chosen."""
+    """List the methods that a shop has enabled, in their usual order; empty for the default, all."""
     chosen = project.settings.payment_methods
     return [] if set(chosen) == set(NAMES) else [name for name in NAMES if name in chosen]
 
 
 Places = Mapping[Met, Sequence[str]]
-"""What was met, and where: in which tests, or in which orders."""
+"""Met cells, each with the names of tests or the ids of orders."""
 
 
 class CoverageGroup(NamedTuple):
-    """One line of the matrix: what can happen, and where it was met."""
+    """A row of the matrix."""
 
     group: str
     title: str
-    cells: Mapping[str, Sequence[str]]  # where, by what can happen; empty: never met
+    cells: Mapping[str, Sequence[str]]  # places by outcome; no places: never met
 
     @property
     def met(self) -> int:
-        """How many cells were met."""
+        """The number of met cells."""
         return sum(bool(places) for places in self.cells.values())
 
     @property
     def missing(self) -> list[str]:
-        """What was never met."""
+        """The outcomes that were never met."""
         return [name for name, places in self.cells.items() if not places]
 
 
@@ -229,17 +229,17 @@ class Covered(NamedTuple):
 
     methods: list[CoverageGroup]
     others: list[CoverageGroup]
-    is_chosen: bool  # the methods are those that the shop has enabled
+    is_chosen: bool  # whether the rows are the enabled methods, rather than the used ones
 
     @property
     def percent(self) -> float:
-        """How much of the ends of the methods was met."""
+        """The percentage of the methods' ends that were met."""
         cells = sum(len(row.cells) for row in self.methods)
         return 100 * sum(row.met for row in self.methods) / cells if cells else 0.0
 
 
 def covered(met: Places, enabled: Iterable[str]) -> Covered:
-    """The matrix of the methods that the shop has enabled, or of those that were used."""
+    """Build the matrix for the methods that the shop has enabled, or else for the used ones."""
     used = {one.subject for one in met if one.group == METHOD}
     chosen = set(enabled)
     methods = [_method(name, met) for name in NAMES if name in (chosen or used)]
@@ -266,7 +266,7 @@ def _others(met: Places) -> list[CoverageGroup]:
 
 
 def met_of(group: str, title: str, what: str) -> Met:
-    """What a cell of a row stands for."""
+    """Find the cell of an outcome in a row."""
     if group == METHOD:
         return Met(METHOD, title, what)
     scenario, _, rule = what.partition(", ")
@@ -274,5 +274,5 @@ def met_of(group: str, title: str, what: str) -> Met:
 
 
 def coverage(project: Project) -> Covered:
-    """The matrix of a project."""
+    """Build the matrix of a project."""
     return covered(met_by(project), enabled_methods(project))

@@ -23,7 +23,7 @@ UNDERSTOOD: Final = frozenset(
 def create_order(project: Project, data: Mapping[str, Any], in_form: Sequence[Violation] = ()) -> Order:
     """Create an order from its parsed form.
 
-    ``in_form`` holds the form's violations; the merchant gets them together with those found here.
+    ``in_form`` holds the form's violations, which are reported together with those found here.
 
     Raises:
         Invalid: lists all violations; nothing is created.

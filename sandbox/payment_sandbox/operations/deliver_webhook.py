@@ -1,4 +1,4 @@
-"""Delivering a webhook: what is sent, how the scenario interferes, and the response."""
+"""Delivering a webhook: the request, the effects of faults, and the record of the response."""
 
 import json
 from datetime import datetime
@@ -30,7 +30,7 @@ from payment_sandbox.version import __version__
 ERROR_KEPT_MAX: Final = 500  # characters
 TRACEBACK_KEPT_MAX: Final = 8192
 ATTEMPT_BYTES: Final = 500 + BODY_KEPT_BYTES
-"""What an attempt may make a project keep: its request, and the reply's body."""
+"""The storage of one attempt: its request, and the reply's body."""
 HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -39,7 +39,7 @@ HEADERS: Final = {
 
 
 class PreparedAttempt(NamedTuple):
-    """A prepared attempt; if ``reply`` is set, the outcome is decided and nothing is sent.
+    """A prepared attempt; with a ``reply``, the outcome is decided and nothing is sent.
 
     With a ``label``, a listener delivers it.
     """
@@ -53,23 +53,23 @@ class PreparedAttempt(NamedTuple):
 
     @property
     def copies(self) -> int:
-        """How many times it is sent."""
+        """The number of copies to send."""
         return self.effect.copies
 
     @property
     def reply(self) -> Reply | None:
-        """The outcome, if it is decided."""
+        """The decided outcome, if any."""
         return self.effect.reply
 
     def are_parallel(self, *, over_network: bool) -> bool:
-        """Whether its copies are sent at the same time; unless the effect says so, over the network only."""
+        """Whether copies are sent in parallel, by default only over the network."""
         if isinstance(self.effect, Together):
             return True
         return over_network and not isinstance(self.effect, OneByOne)
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
-    """Prepare an attempt; None if there is nothing to send now. It only reads, unless it postpones.
+    """Prepare an attempt; None if there is nothing to send now. Changes state only to postpone.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
@@ -84,20 +84,20 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
             return _prepared(project, epoch, queued, delivery, effect)
     if _is_finished(project, epoch, queued, effect):
         return None
-    return prepare_attempt(project, epoch, queued)  # another webhook was postponed meanwhile
+    return prepare_attempt(project, epoch, queued)  # another webhook was swapped meanwhile
 
 
 def _prepared(
     project: Project, epoch: Epoch, queued: QueuedDelivery, delivery: Delivery, effect: WebhookEffect
 ) -> PreparedAttempt | None:
-    """The attempt; None if it waits for a listener."""
+    """Build the attempt; None if it waits for a listener."""
     settings, real_at = epoch.state.settings, project.services.real.wall_now()
     request = _request(project, delivery, queued.changed)
     prepared = PreparedAttempt(queued, request, epoch.now(), real_at, None, effect)
     if request.url != settings.forward_to or effect.reply is not None:
         return prepared
     label = _label(project, epoch, delivery, queued)
-    if project.relay.leave(epoch, queued):
+    if project.relay.keep(epoch, queued):
         epoch.store.leave()
         _tell_waiting(project, delivery)
         return None
@@ -105,7 +105,7 @@ def _prepared(
 
 
 def _is_finished(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery, or note that there is nothing more to send; False if it has to be sent now."""
+    """Postpone a delivery, or finish it if nothing is left to send; False if it must be sent now."""
     with project.edit(epoch, is_due=True) as edit:
         delivery = edit.delivery(queued.delivery_id)
         is_over = delivery is None or _is_over(delivery, queued)
@@ -121,19 +121,19 @@ def _request(project: Project, delivery: Delivery, changed: Changed) -> WebhookR
 
 
 def standard_url(settings: Settings, delivery: Delivery) -> str:
-    """Where a webhook goes."""
+    """Return the URL of a webhook."""
     return settings.forward_to or delivery.url
 
 
 def standard_body(project: Project, delivery: Delivery) -> str:
-    """What a webhook says."""
+    """Build the body of a webhook."""
     return json.dumps(
         {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}
     )
 
 
 def offers_of(prepared: PreparedAttempt, label: Label) -> list[OfferedAttempt]:
-    """The offers of an attempt to a listener, one for each copy."""
+    """Build the offers of an attempt to a listener, one for each copy."""
     order_id = prepared.queued.order_id
     return [
         OfferedAttempt(label._replace(copy=copy), order_id, prepared.request, prepared.at)
@@ -165,19 +165,19 @@ def _is_over(delivery: Delivery, queued: QueuedDelivery) -> bool:
 def record_attempt(
     project: Project, epoch: Epoch, prepared: PreparedAttempt, reply: Reply, *, is_copy: bool = False
 ) -> None:
-    """Record an attempt and schedule the next one if needed; a copy never needs one.
+    """Record an attempt and schedule a retry if needed; a copy needs none.
 
-    Webhooks that waited for this one are sent now.
+    Webhooks held back by a ``swap`` until this one are sent now.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
     with project.edit(epoch, prepared.at, is_due=True) as edit:
         if not is_copy and not epoch.store.is_pending(prepared.queued):
-            return  # another server has sent it again, and recorded that
+            return  # another server has resent the webhook, and recorded that
         edit.finish_job(prepared.queued)
         delivery = edit.delivery(prepared.queued.delivery_id)
-        if delivery is None:  # dropped meanwhile to make room for newer ones
+        if delivery is None:  # dropped meanwhile, to make room for newer ones
             return
         is_changed, state = prepared.queued.is_changed, delivery.state
         number = OTHERWISE if is_changed else delivery.next_number - is_copy
@@ -186,7 +186,7 @@ def record_attempt(
         )
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
         if is_changed:
-            delivery = delivery._replace(state=state)  # the shop has not got the webhook itself
+            delivery = delivery._replace(state=state)  # the shop has not got the original webhook
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
@@ -214,7 +214,7 @@ def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: d
 
 
 def _masked(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
-    """An attempt as it is kept: without secrets, with a part of long bodies."""
+    """Prepare an attempt for storage: mask secrets, and cut long bodies."""
     request = masking.record(attempt.request)
     body = request.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode()
     reply = _cut(masking.record(attempt.reply), attempt.reply)
@@ -222,7 +222,7 @@ def _masked(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
 
 
 def _cut(masked: Reply, stored: Reply) -> Reply:
-    """A reply whose texts have a limit; only after secrets are masked, or a part of one could be left."""
+    """Cut the texts of a reply, after masking; otherwise part of a secret could be left."""
     error, traceback = masked.error, masked.traceback
     if error is not None and stored.error is not None:
         error = cut_text(error, stored.error, ERROR_KEPT_MAX)
@@ -232,7 +232,7 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
 
 
 def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
-    """What happens to the next attempt, unless somebody has changed it. A rehearsal comes last."""
+    """The effect on the next attempt: faults first, then the rehearsal; none on an edited attempt."""
     if queued.is_changed:
         return UNTOUCHED
     state = epoch.state
@@ -247,14 +247,14 @@ def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> Webhook
 def _may_be_postponed(
     epoch: Epoch, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect
 ) -> bool:
-    """Whether an attempt is not made now, as far as can be seen without an edit."""
+    """Whether an attempt may be postponed, judging without an edit."""
     if queued.forced or delivery.postponed:
         return False
     return isinstance(effect, Delay) or (isinstance(effect, Swap) and not epoch.state.swapped)
 
 
 def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery once, by a delay or until the next one has been sent (SCN-06)."""
+    """Postpone a delivery, at most once, by a delay or until the next one has been sent (SCN-06)."""
     if delivery.postponed:
         return False
     if isinstance(effect, Delay):
@@ -281,7 +281,7 @@ def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[
 
 
 def find_delivery(project: Project, delivery_id: str) -> Delivery:
-    """A webhook with its attempts.
+    """Find a webhook with its attempts.
 
     Raises:
         Unknown: the project has none with this id.
@@ -295,12 +295,12 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
 def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) -> Delivery:
     """Make one more attempt now, even if the delivery has ended (CTL-22).
 
-    It skips the queue and waits for the response. One that is ``changed`` is not the webhook itself: its
-    outcome changes nothing.
+    The attempt skips the queue, and this call waits for the response. If it is ``changed``, its outcome does
+    not affect the state of the delivery.
 
     Raises:
         Unknown: the project has no such delivery.
-        QuotaReached: the project may not keep another attempt; nothing is sent.
+        QuotaReached: storing another attempt would exceed a quota; nothing is sent.
     """
     order_id = find_delivery(project, delivery_id).order_id
     if project.account is not None:
@@ -313,15 +313,15 @@ def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) 
 
 
 def resend_later(project: Project, delivery_id: str, changed: Changed, after: Period) -> None:
-    """Send a webhook once more after some sandbox time.
+    """Resend a webhook after some sandbox time.
 
     Raises:
         Unknown: the project has no such delivery.
-        Invalid: its body has a secret; it would be kept until then.
+        Invalid: the body has a secret, and would be stored until then.
     """
     delivery = find_delivery(project, delivery_id)
     if changed.body is not None and project.masking.text(changed.body) != changed.body:
-        message = f"must not have {SECRETS} if it is sent later, because it is kept until then"
+        message = f"must not contain {SECRETS} if it is sent later, because it is stored until then"
         raise Invalid([Violation("body", message)])
     with project.edit() as edit:
         edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))

@@ -1,6 +1,6 @@
-"""Scheduled commands: whether each still applies, whether it is obsolete, and what it does.
+"""Handlers of scheduled commands: whether each applies, whether it is obsolete, and its effect.
 
-A command checks the state again when it is due, so nothing ever has to be unscheduled.
+A command checks the state again when it is due, so commands are never unscheduled.
 """
 
 from datetime import datetime
@@ -34,11 +34,11 @@ class CommandHandler(Protocol):
     """The behaviour of one kind of command."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether it has something to do when it is due."""
+        """Whether the command has an effect if it is due now."""
         ...
 
     def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether it will never have anything to do again."""
+        """Whether the command is obsolete: it can never have an effect again."""
         ...
 
     def run(self, edit: Edit, command: Any) -> None:
@@ -47,10 +47,10 @@ class CommandHandler(Protocol):
 
 
 class PageExpiry:
-    """The hosted payment page closes."""
+    """The expiry of a hosted payment page."""
 
     def applies(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
-        """Whether the order is open with no money in transit; else it ends with its attempt (A21)."""
+        """Whether the order is open without money in transit; otherwise it ends with its attempt (A21)."""
         order = epoch.store.order(command.order_id)
         if order is None or not order.is_open:
             return False
@@ -72,10 +72,10 @@ class PageExpiry:
 
 
 class AttemptExpiry:
-    """The customer's time for an attempt runs out."""
+    """The expiry of an attempt."""
 
     def applies(self, epoch: Epoch, command: ExpireAttempt, at: datetime) -> bool:
-        """Whether it is open and its expiry has not changed."""
+        """Whether the attempt is open and its expiry has not changed."""
         attempt = _attempt(epoch, command)
         return attempt is not None and attempt.is_open and attempt.expires_at == at
 
@@ -93,10 +93,10 @@ class AttemptExpiry:
 
 
 class AuthorizationEnd:
-    """What happens when the time of an authorization is over."""
+    """The end of an authorization's period."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether it expires at this time, and part of it is left."""
+        """Whether the authorization expires at this time, and part of it is left."""
         attempt = _attempt(epoch, command)
         authorization = attempt.authorization if attempt is not None else None
         if authorization is None or authorization.is_over or authorization.expires_at != at:
@@ -104,12 +104,12 @@ class AuthorizationEnd:
         return authorization.remaining_cents > 0
 
     def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether it was captured or voided in full."""
+        """Whether the authorization was captured or voided in full."""
         return not self.applies(epoch, command, at)
 
 
 class AuthorizationExpiry(AuthorizationEnd):
-    """An authorization expires: what was not captured by now never will be."""
+    """The expiry of an authorization: its remainder can never be captured."""
 
     def run(self, edit: Edit, command: ExpireAuthorization) -> None:
         """Expire an unused authorization; complete a partly used one (SET-41, SET-42)."""
@@ -124,7 +124,7 @@ class AuthorizationExpiry(AuthorizationEnd):
 
 
 class DelayedCapture(AuthorizationEnd):
-    """A delayed authorization captures its remainder."""
+    """The capture of a delayed authorization's remainder."""
 
     def run(self, edit: Edit, command: CaptureDelayed) -> None:
         """Capture the remainder (CAP-05, CAP-07)."""
@@ -136,7 +136,7 @@ class DelayedCapture(AuthorizationEnd):
 
 
 class PlannedAction:
-    """A customer, bank, screening or processor acts as planned."""
+    """A planned action of a customer, bank, screening or processor."""
 
     def applies(self, epoch: Epoch, command: Perform, at: datetime) -> bool:
         """Whether the attempt's state allows it."""
@@ -150,15 +150,15 @@ class PlannedAction:
         return _has_ended(epoch, command)
 
     def run(self, edit: Edit, command: Perform) -> None:
-        """Act as the scenario decided."""
+        """Perform the action that the scenario planned."""
         perform_on_attempt(edit, command.order_id, command.transaction_id, command.action)
 
 
 class DeliveryAttempt:
-    """A webhook is retried, or first sent after a delay."""
+    """A retry of a webhook, or a delayed first attempt."""
 
     def applies(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
-        """Whether the webhook is still pending and this attempt was not made by hand."""
+        """Whether the webhook is pending and this attempt has not been made by hand."""
         delivery = epoch.store.delivery(command.delivery_id)
         return (
             delivery is not None
@@ -167,7 +167,7 @@ class DeliveryAttempt:
         )
 
     def is_over(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
-        """Whether it was delivered, has failed or was already tried."""
+        """Whether the webhook was delivered or has failed, or this attempt was already made."""
         return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: AttemptDelivery) -> None:
@@ -176,14 +176,14 @@ class DeliveryAttempt:
 
 
 class ResentDelivery:
-    """A webhook is sent once more."""
+    """A scheduled resend of a webhook."""
 
     def applies(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
-        """Whether the webhook was not dropped meanwhile."""
+        """Whether the webhook still exists."""
         return epoch.store.delivery(command.delivery_id) is not None
 
     def is_over(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
-        """Whether it was."""
+        """Whether the webhook was dropped."""
         return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: Resend) -> None:
@@ -203,7 +203,7 @@ HANDLERS: Final[dict[type[Command], CommandHandler]] = {
 
 
 def handler_of(command: Command) -> CommandHandler:
-    """Return the behaviour of a command."""
+    """Return the handler of a command."""
     return HANDLERS[type(command)]
 
 
@@ -213,7 +213,7 @@ def _attempt(epoch: Epoch, command: Any) -> Transaction | None:
 
 
 def _has_ended(epoch: Epoch, command: Any) -> bool:
-    """Whether the attempt has ended; money can still come in for one that expired."""
+    """Whether the attempt has ended; an expired one can still receive money."""
     attempt = _attempt(epoch, command)
     return attempt is None or not (attempt.is_open or attempt.status == TransactionStatus.EXPIRED)
 

@@ -1,4 +1,4 @@
-"""The orders of a project, for people and programs that look for one."""
+"""Search in the orders of a project."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -14,16 +14,16 @@ CUSTOMER_TEXTS: Final = ("email_address", "first_name", "last_name")
 
 
 class Wanted(NamedTuple):
-    """Which orders: all conditions hold; None means any. ``before`` is the id of the order before them."""
+    """Search conditions, which must all hold; None means any. ``before`` is the last id of a page."""
 
     status: str | None = None
     method: str | None = None
     text: str | None = None
     before: str | None = None
-    sort: str | None = None  # newest first, unless it is one of SORTS
+    sort: str | None = None  # one of SORTS; None: newest first
 
     def matches(self, order: Order) -> bool:
-        """Whether an order meets the conditions; ``before`` is not one, and ``text`` is plain already."""
+        """Whether an order meets the conditions, ``before`` excepted; ``text`` must be folded already."""
         return (
             self.status in (None, order.status)
             and (self.method is None or self.method in methods_of(order))
@@ -32,19 +32,19 @@ class Wanted(NamedTuple):
 
 
 def find_orders(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
-    """The orders that meet the conditions, in the wanted order; refunds are found by their order.
+    """Yield the matching orders, sorted; a refund is found through its order.
 
     Raises:
-        Invalid: there is no order with the id ``before``, or nothing can be sorted so.
+        Invalid: ``before`` is not the id of an order, or the sort is unknown.
     """
     if wanted.sort is not None and wanted.sort not in SORTS:
         raise Invalid([Violation("sort", f"must be one of: {', '.join(SORTS)}", list(SORTS))])
     if wanted.before is not None and epoch.store.order(wanted.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
-    return _found(epoch, wanted._replace(text=wanted.text and _plain(wanted.text)))
+    return _matching(epoch, wanted._replace(text=wanted.text and _folded(wanted.text)))
 
 
-def _found(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
+def _matching(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
     is_begun = wanted.before is None
     for order in _sorted(epoch.store.orders_newest_first(), wanted.sort):
         if is_begun and not order.is_refund and wanted.matches(order):
@@ -61,19 +61,19 @@ def _sorted(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
 
 
 def methods_of(order: Order) -> list[str]:
-    """The methods of an order's attempts, with the merchant's own names for them."""
+    """List the methods of an order's attempts, with their aliases."""
     return [name for attempt in order.transactions for name in (attempt.method, attempt.payment_method)]
 
 
 def _texts(order: Order) -> str:
-    """All that a search looks at, one per line."""
+    """Join the searchable texts of an order, one per line."""
     customer: dict[str, Any] = order.customer or {}
     texts = [order.id, order.merchant_order_id or "", order.description or "", order.status]
     texts += _amounts(order)
     texts += methods_of(order)
     texts += [str(customer[name]) for name in CUSTOMER_TEXTS if customer.get(name)]
     texts += [refund.refund_id for refund in order.refunds]
-    return _plain("\n".join(texts))
+    return _folded("\n".join(texts))
 
 
 def _amounts(order: Order) -> list[str]:
@@ -97,7 +97,7 @@ STROKES: Final = str.maketrans(
 """Letters with a stroke, which are no letter with an accent, and two in one."""
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     """A text without the difference of cases and accents."""
     folded = text.casefold()
     if folded.isascii():

@@ -1,4 +1,4 @@
-"""Recipes: the states of an order that a shop wants to see, and the steps that lead there."""
+"""Recipes for orders in the states that a shop needs to see."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -43,29 +43,29 @@ Json = dict[str, Any]
 
 
 class RecipeStep(NamedTuple):
-    """What somebody does to the order; the clock lets it expire."""
+    """A step of an actor; the clock's step is an expiry."""
 
     actor: str
     action: str
-    is_part: bool = False  # with half of the amount
+    is_part: bool = False  # for half of the amount
     reason: str | None = None
 
 
 class Recipe(NamedTuple):
-    """A state, the order to begin with, and the steps that lead there."""
+    """A state, the initial order, and the steps to the state."""
 
     about: str
     order: Mapping[str, Any]
     steps: tuple[RecipeStep, ...] = ()
-    mode: str | None = None  # the only one in which it can be played
+    mode: str | None = None  # required mode; None: any
 
     def creation(self, name: str, **fields: Any) -> Json:
-        """The body that creates the order."""
+        """Build the body that creates the order."""
         return {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **self.order, **fields}
 
 
 def part_of(amount_cents: Cents) -> Cents:
-    """What a step with a part of the amount takes."""
+    """Return the amount of a partial step."""
     return max(1, amount_cents // 2)
 
 
@@ -123,15 +123,15 @@ RECIPES: Final[Mapping[str, Recipe]] = {
 
 
 def playable(mode: str) -> dict[str, Recipe]:
-    """The recipes that can be played in a mode, by name."""
+    """Return the recipes that a mode supports, by name."""
     return {name: recipe for name, recipe in RECIPES.items() if recipe.mode in (None, mode)}
 
 
 def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
-    """Make an order in this state, with the merchant's steps done by hand.
+    """Create an order in this state, with the merchant's steps done by hand.
 
     Raises:
-        Invalid: there is no such recipe in the project's mode.
+        Invalid: the project's mode has no such recipe.
     """
     possible = playable(project.settings.mode)
     if name not in possible:

@@ -30,19 +30,19 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
 
     Raises:
         Invalid: lines are unknown, or missing although the method needs them.
-        NothingToRefund, RefundExceedsCaptured: the order does not have that much left to refund.
+        NothingToRefund, RefundExceedsCaptured: the amount exceeds the refundable remainder.
     """
-    asked = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
+    quantities = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
         paid = order.paying_transaction
         if paid is None or order.is_refund:
             raise NothingToRefund(f"order {order_id} is {order.status}: nothing was captured")
         goes_by_lines = BY_NAME[paid.method].capabilities.refunds_by_lines
-        if asked is None and goes_by_lines:
+        if quantities is None and goes_by_lines:
             problem = f"is required to refund {paid.payment_method}"
             raise Invalid([Violation("order_lines", problem, rule="END-09")])
-        planned = plan_refund(order, data.get("amount"), asked, goes_by_lines=goes_by_lines)
+        planned = plan_refund(order, data.get("amount"), quantities, goes_by_lines=goes_by_lines)
         record = edit.add(_record(edit, order, paid, planned, data.get("description")))
         entry = RefundEntry(record.id, planned.amount_cents, planned.quantities)
         order.refunds = (*order.refunds, entry)
@@ -52,7 +52,7 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
 
 
 def give_back_failed(edit: Edit, record: Order) -> None:
-    """Make the amount of a failed refund refundable again."""
+    """Return the amount of a failed refund to the refundable remainder."""
     if record.transactions[0].status != TransactionStatus.ERROR:
         return
     assert record.refund_of_order_id is not None, "it is a refund"
@@ -81,8 +81,8 @@ def _record(
         plan=NOTHING,
         credit_debit="debit",
     )
-    kept = [field.name for field in SENT_FIELDS if field.is_refunded]
-    sent = {name: order.sent[name] for name in kept if name in order.sent}
+    copied = [field.name for field in SENT_FIELDS if field.is_refunded]
+    sent = {name: order.sent[name] for name in copied if name in order.sent}
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=planned.amount_cents,

@@ -41,13 +41,13 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
 
 
 def review_scenario(scenario: Scenario) -> list[Violation]:
-    """Return warnings, each with the path of what has no effect; the scenario still works."""
+    """Return warnings with the paths of parts without effect; the scenario still works."""
     settings = read_settings(dict(scenario.settings), Settings())
     warnings: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
         kinds = _decided(rule, settings)
-        warnings += _never(index, rule, kinds, scenario, settings)
-        warnings += _overlooked(index, rule, kinds, settings)
+        warnings += _unreachable(index, rule, kinds, scenario, settings)
+        warnings += _ineffective(index, rule, kinds, settings)
         if settings.is_test and not rule.when.refund:
             warnings += _untestable(index, rule, kinds)
     warnings += _late_webhooks(scenario)
@@ -55,7 +55,7 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
 
 
 def _decided(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
-    """The kinds of attempts whose outcome a rule can decide."""
+    """List the kinds of attempts that a rule can decide."""
     return [kind for kind in _kinds(rule.when, settings) if _says(rule, kind)]
 
 
@@ -70,10 +70,10 @@ def _says(rule: ScenarioRule, kind: AttemptKind) -> bool:
     return says(rule.then, kind.words, kind.method.capabilities.screenings)
 
 
-def _never(
+def _unreachable(
     index: int, rule: ScenarioRule, kinds: list[AttemptKind], scenario: Scenario, settings: Settings
 ) -> Iterator[Violation]:
-    """Rules that match no attempt, or only attempts that an earlier rule decides."""
+    """Find rules that match no attempt, or only attempts that an earlier rule decides."""
     if not kinds:
         known = sorted(
             {word for kind in _kinds(rule.when, settings) for word in kind.words & {*DECIDING_KEYS}}
@@ -90,10 +90,10 @@ def _never(
             return
 
 
-def _overlooked(
+def _ineffective(
     index: int, rule: ScenarioRule, kinds: list[AttemptKind], settings: Settings
 ) -> Iterator[Violation]:
-    """Outcome keys and conditions that have no effect on any of the attempts."""
+    """Find outcome keys and conditions without effect on any of the attempts."""
     path, when = f"rules[{index}]", rule.when
     known = set().union(*(kind.words for kind in kinds))
     for word in rule.then:
@@ -111,7 +111,7 @@ def _overlooked(
 
 
 def _impossible(path: str, when: When) -> Iterator[Violation]:
-    """Conditions that no attempt can meet."""
+    """Find conditions that no attempt can meet."""
     if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
         yield Violation(f"{path}.when.amount", "matches no amount; the smallest is 1")
     if when.refund and when.attempt not in (None, 1):
@@ -152,12 +152,12 @@ def _covers_customers(first: Mapping[str, str], then: Mapping[str, str]) -> bool
 
 
 def _covers_glob(first: str | None, then: str | None) -> bool:
-    """Whether everything that matches the second glob matches the first; False if that is hard to tell."""
+    """Whether the first glob matches every match of the second; False in unclear cases."""
     if first is None or first == "*" or first == then:
         return True
     if then is None or "[" in first + then or "?" in first:
         return False
-    return fnmatchcase(then, first)  # a star in the second is a plain character that only a star matches
+    return fnmatchcase(then, first)  # a star in the second glob is matched by a star only
 
 
 def _covers_amounts(first: AmountRange, then: AmountRange) -> bool:
@@ -175,13 +175,13 @@ def _highest(amounts: AmountRange) -> float:
 
 
 def _untestable(index: int, rule: ScenarioRule, kinds: list[AttemptKind]) -> Iterator[Violation]:
-    """Rules that need ``mode: live``."""
-    asked = {kind.name for kind in kinds if not _plays_out(rule, kind)}
+    """Find rules that need ``mode: live``."""
+    untestable = {kind.name for kind in kinds if not _plays_out(rule, kind)}
     named = rule.when.payment_methods is not None
-    if asked and (named or len(asked) == len({kind.name for kind in kinds})):
+    if untestable and (named or len(untestable) == len({kind.name for kind in kinds})):
         yield Violation(
             f"rules[{index}].when.payment_method" if named else f"rules[{index}].then",
-            f"is not possible in test mode with {' and '.join(sorted(asked))}; "
+            f"is not possible in test mode with {' and '.join(sorted(untestable))}; "
             "settings: {mode: live} makes it possible",
         )
 

@@ -1,4 +1,4 @@
-"""Applies the steps that a payment method decided on to an order."""
+"""Applies the steps of a payment method to an order."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -37,7 +37,7 @@ def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[
 
 
 def move_both(edit: Edit, order: Order, attempt: Transaction, trigger: Trigger) -> None:
-    """Move an attempt, and its order too if the order's transition table allows it."""
+    """Move an attempt, and its order if the order's transition table allows it."""
     edit.move_transaction(attempt, trigger)
     if can_move(order, trigger):
         edit.move_order(order, trigger)
@@ -67,7 +67,7 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
 def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     """Move the order along with its attempt.
 
-    A hosted order waits for a success: after a failure the customer can choose again.
+    A hosted order waits for a success, because the customer can choose again after a failure.
     """
     if can_move(order, step.trigger) and (step.trigger in SUCCESSES or not order.is_hosted):
         edit.move_order(order, step.trigger)

@@ -55,12 +55,16 @@ def _apply(order: Order, changed: Mapping[str, Any]) -> None:
 def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
     """The values that differ from the current order."""
     now = {**order.sent, "amount": order.amount_cents, "order_lines": order.order_lines}
-    wanted = dict(data)
+    requested = dict(data)
     if "order_lines" in data:
-        wanted["order_lines"] = lines(data["order_lines"])
-    if reduced_customer and order.customer is not None and wanted.get("customer") == reduced(order.customer):
-        del wanted["customer"]  # sent back as shown: do not drop the hidden fields
-    return {name: value for name, value in wanted.items() if value != now.get(name)}
+        requested["order_lines"] = lines(data["order_lines"])
+    if (
+        reduced_customer
+        and order.customer is not None
+        and requested.get("customer") == reduced(order.customer)
+    ):
+        del requested["customer"]  # sent back as shown, so keep the hidden fields
+    return {name: value for name, value in requested.items() if value != now.get(name)}
 
 
 def _check(
@@ -78,7 +82,7 @@ def _check(
     if order.payment_methods is not None and attempt is None:
         data["payment_methods"] = order.payment_methods
     if attempt is not None and attempt.is_open:
-        asked = {**attempt.asked, "cvc": ""}  # it was sent at creation and is not stored
+        asked = {**attempt.asked, "cvc": ""}  # sent at creation, and not stored
         data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
     return check_order(data, violations, edit.settings, edit.terms)
 

@@ -19,12 +19,12 @@ class WaitTimedOut(Refusal):
 
 
 class Condition(NamedTuple):
-    """A condition to wait for: how to read a value, and a test of that value."""
+    """A condition to wait for: a function that reads a value, and a test of that value."""
 
     read: Callable[[Project], Any]
     holds: Callable[[Any], bool]
     name: str
-    order_id: str | None = None  # if only what happens to one order can change it
+    order_id: str | None = None  # set if only events of this order can change it
 
 
 def order_status(order_id: str, status: str) -> Condition:
@@ -65,11 +65,11 @@ def _word(value: object) -> str:
 
 
 def wait(project: Project, conditions: list[Condition], timeout_seconds: float) -> dict[str, Any]:
-    """Wait until all conditions hold at once; return the values read.
+    """Wait until all conditions hold at once; returns the values read.
 
     Raises:
         Unknown: an order does not exist, or the project was deleted meanwhile.
-        WaitTimedOut: the timeout passed; it carries the current values.
+        WaitTimedOut: the timeout has passed; carries the current values.
     """
     until_seconds = project.services.real.monotonic_seconds() + timeout_seconds
     orders = {condition.order_id for condition in conditions}

@@ -1,6 +1,7 @@
-"""Who causes a change: a client's call, or nobody if it happens on its own.
+"""The caller that causes a change: a client's call, or nobody if the change happens on its own.
 
-A thread works for one caller at a time. Nothing else is looked up; it is passed as an argument.
+A thread works for one caller at a time. The caller is the only context variable; everything else is an
+argument.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import Held, Outbox
 
 Answering = Callable[[Any], str | None]
-"""What is answered once an edit is committed, as text; None if that is not this edit's to say."""
+"""Builds the response of a committed edit, as text; None if the edit does not determine the response."""
 
 
 class Part(NamedTuple):
-    """One of the commits of a request, and what is answered if it is the one that was asked for."""
+    """One commit of a request, with the response if this commit is the one that the client asked for."""
 
     request_id: str
     number: int
@@ -24,7 +25,7 @@ class Part(NamedTuple):
 
 
 class TrackedRequest:
-    """A request under way, whose commits are known by its id: it happens once, however often it comes."""
+    """A request in progress. Its id makes it idempotent: a resent request finds the commits of the first."""
 
     __slots__ = ("answering", "id", "is_journaled", "is_named", "parts")
 
@@ -36,9 +37,9 @@ class TrackedRequest:
         is_named: bool = False,
         is_journaled: bool = False,
     ) -> None:
-        """If it ``is_named``, the client has chosen the id, and may ask again with it.
+        """With ``is_named``, the client has chosen the id and may retry with it.
 
-        If it ``is_journaled``, its end is recorded, so that nothing needs to be flushed before.
+        With ``is_journaled``, the end of the request is recorded, so nothing needs to be flushed before.
         """
         self.id = request_id
         self.answering = answering
@@ -53,16 +54,18 @@ class TrackedRequest:
 
 
 class Caller:
-    """Whoever a thread works for."""
+    """The call that a thread works for."""
 
     __slots__ = ("asked", "cause", "delivers", "held", "outer")
 
     def __init__(self) -> None:
-        self.outer = _CALLER.get()  # for whom the same thread works before and after
+        self.outer = _CALLER.get()  # the caller that the thread returns to
         self.asked: TrackedRequest | None = None
-        self.cause: str | None = None  # the id of a record of the journal
-        self.held: Held | None = None  # the webhooks that wait for the response
-        self.delivers: Outbox | None = None  # a webhook of it, to a handler that may call the sandbox
+        self.cause: str | None = None  # the id of a journal record
+        self.held: Held | None = None  # webhooks that wait for the response
+        self.delivers: Outbox | None = (
+            None  # set while one of its webhooks is at a handler, which may call back
+        )
 
     def begin_waiting(self) -> None:
         """Let other calls run while this one waits."""
@@ -70,7 +73,7 @@ class Caller:
             self.outer.begin_waiting()
 
     def is_handling(self, outbox: "Outbox") -> bool:
-        """Whether a webhook of this outbox is only answered once this caller is."""
+        """Whether a webhook of this outbox is answered only after this caller is: waiting would deadlock."""
         return self.delivers is outbox or (self.outer is not None and self.outer.is_handling(outbox))
 
 
@@ -79,7 +82,7 @@ NOBODY: Final = Caller()
 
 
 def caller() -> Caller:
-    """Whoever this thread works for."""
+    """Return the caller that this thread works for."""
     return _CALLER.get() or NOBODY
 
 
@@ -93,22 +96,22 @@ def working_for(one: Caller) -> Iterator[None]:
         _CALLER.reset(token)
 
 
-def _within() -> Caller:
-    """A caller like the present one, for a part of its work."""
+def _derived_caller() -> Caller:
+    """Derive a caller from the current one, for a part of its work."""
     outer, inner = caller(), Caller()
     inner.asked, inner.cause, inner.held = outer.asked, outer.cause, outer.held
     return inner
 
 
 def caused_by(record_id: str) -> AbstractContextManager[None]:
-    """While inside, changes are caused by a record of the journal."""
-    inner = _within()
+    """Attribute the changes made inside to a journal record."""
+    inner = _derived_caller()
     inner.cause = record_id
     return working_for(inner)
 
 
 def delivering(outbox: "Outbox") -> AbstractContextManager[None]:
-    """While inside, a webhook is delivered."""
-    inner = _within()
+    """Mark the calls made inside as callbacks of a webhook of this outbox."""
+    inner = _derived_caller()
     inner.delivers = outbox
     return working_for(inner)

@@ -1,4 +1,4 @@
-"""What others than the clock have changed in an epoch: what going back to an earlier moment would lose."""
+"""Changes in an epoch that the clock did not make, and that going back to an earlier moment would lose."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ NAMED_MAX: Final = 20
 
 
 class Moment(NamedTuple):
-    """How much had happened in an epoch."""
+    """A position in the history of an epoch: the number of changes and of webhook attempts."""
 
     changes: int = 0
     attempts: int = 0
 
 
 class ChangeCounter:
-    """Counts what happens in an epoch from the first moment that somebody may come back to."""
+    """Counts changes in an epoch, and names them once there is a moment to go back to."""
 
     def __init__(self) -> None:
         self.is_watched = False
@@ -23,17 +23,17 @@ class ChangeCounter:
         self._newest: deque[str] = deque(maxlen=NAMED_MAX)
 
     def watch(self) -> Moment:
-        """The present moment; from now on, changes are named."""
+        """Return the current moment, and name changes from now on."""
         self.is_watched = True
         return self.moment
 
     def add(self, names: Sequence[str], attempts: int) -> None:
-        """Count what one edit has changed, and its attempts to deliver webhooks."""
+        """Count the changes and the webhook attempts of one edit."""
         self._newest.extend(names)
         self.moment = Moment(self.moment.changes + len(names), self.moment.attempts + attempts)
 
     def since(self, moment: Moment) -> list[str]:
-        """The changes since a moment, oldest first; those that are too many to be named are counted."""
+        """Name the changes since a moment, oldest first; beyond a limit, the earliest are only counted."""
         count = self.moment.changes - moment.changes
         named = list(self._newest)[-count:] if count else []
         more = [f"{count - len(named)} earlier changes"] if count > len(named) else []

@@ -20,7 +20,7 @@ class RealTime(NamedTuple):
 
 
 class ClockStart(NamedTuple):
-    """How a project's clock starts, at creation and again at each reset."""
+    """The initial state of a project's clock, at creation and after each reset."""
 
     mode: str
     at: datetime | None = None  # None: real time
@@ -46,7 +46,7 @@ class ClockStart(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """The time when no advance is under way: frozen at the anchor, or running on from it."""
+    """The time outside an advance: frozen at the anchor, or running on from it."""
 
     real: RealTime
     anchor: datetime
@@ -56,7 +56,7 @@ class Clock(NamedTuple):
 
     @classmethod
     def started(cls, real: RealTime, at: datetime, mode: str) -> "Clock":
-        """A clock that shows ``at`` now."""
+        """Start a clock that shows ``at`` now."""
         return cls(real, at, real.monotonic_seconds(), mode == RUNNING)
 
     @property
@@ -75,7 +75,7 @@ class Clock(NamedTuple):
             return LAST_MOMENT
 
     def set(self, at: datetime, *, running: bool | None = None, rate: float | None = None) -> "Clock":
-        """A clock that continues from ``at``, with the given mode and rate, if any."""
+        """Return a clock that continues from ``at``, with a new mode or rate if given."""
         return Clock(
             self.real,
             at,
@@ -85,11 +85,11 @@ class Clock(NamedTuple):
         )
 
     def ahead_by(self, real_seconds: float) -> "Clock":
-        """A clock that has run for this much more real time."""
+        """Return a clock that has run for this much more real time."""
         return self._replace(anchor_seconds=self.anchor_seconds - real_seconds)
 
     def real_seconds_until(self, moment: datetime) -> float | None:
-        """How long until it shows ``moment``; None if it never will without a call."""
+        """Real time until the clock shows ``moment``; None if only a call can get it there."""
         now = self.read()
         if moment <= now:
             return 0.0

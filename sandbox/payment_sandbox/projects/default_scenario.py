@@ -13,7 +13,7 @@ DEFAULT: Final = "default"
 
 
 def default_document() -> dict[str, Any]:
-    """The document, made from the methods' trigger values; equal ones share a rule."""
+    """Build the document from the methods' trigger values; methods with equal triggers share a rule."""
     return {
         "name": DEFAULT,
         "description": "Customers and banks wait for you; these customers and amounts make things go wrong.",

@@ -29,7 +29,7 @@ from payment_sandbox.projects.store import ChangeSet, ForOthers
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
-NAME_LENGTH: Final = 8  # of an id, for people
+NAME_LENGTH: Final = 8  # characters of an id in texts for people
 ANSWERED_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
@@ -37,7 +37,7 @@ IfMatch = Callable[[str], bool]
 
 
 class Edit:
-    """Copies to edit, and what follows from them; created by ``Project.edit`` with the state lock held."""
+    """Copies to edit, and the consequences; created by ``Project.edit`` with the state lock held."""
 
     def __init__(self, epoch: Epoch, now: datetime, caller: Caller) -> None:
         self.epoch = epoch
@@ -58,9 +58,9 @@ class Edit:
         self._credentials: list[Credential] = []
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
-        self._changes: list[str] = []  # for whoever wants to go back
+        self._changes: list[str] = []  # names, for ``ChangeCounter``
         self._attempts = 0
-        self._part: Part | None = None  # of which request
+        self._part: Part | None = None  # the commit of a tracked request
 
     @property
     def settings(self) -> Settings:
@@ -69,11 +69,11 @@ class Edit:
 
     @property
     def terms(self) -> Terms:
-        """What a payment method may use."""
+        """The part of the project that a payment method may use."""
         return self.epoch.terms(self.now, self.settings, self.ids)
 
     def order(self, order_id: str) -> Order:
-        """A copy of an order to edit; the same one each time.
+        """Return a copy of an order to edit; every call returns the same copy.
 
         Raises:
             Unknown: there is no such order in the project.
@@ -84,7 +84,7 @@ class Edit:
         return order
 
     def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
-        """Like ``order``, if the order has not changed since the merchant read it.
+        """Like ``order``, but refuse an order that has changed since the merchant read it.
 
         Raises:
             Unknown: there is no such order in the project.
@@ -158,24 +158,24 @@ class Edit:
         self._deliveries[delivery.id] = delivery
 
     def send(self, delivery_id: str) -> None:
-        """Send a webhook now, if it was not dropped to make room for newer ones."""
+        """Send a webhook now, unless it was dropped to make room for newer ones."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
 
     def resend(self, delivery_id: str, changed: Changed) -> None:
-        """Send a webhook once more, as somebody wants it."""
+        """Resend a webhook, with the changes that a person asked for."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed))
 
     def finish_job(self, queued: QueuedDelivery) -> None:
-        """Note that a webhook needs no further attempt now, which other servers have to know."""
+        """Mark the job of a webhook as finished for all servers: no further attempt is needed now."""
         if queued.job:
             self.finished_jobs.append(queued.job)
 
     def release_swapped(self) -> bool:
-        """Send the webhooks that waited for another one to go first; True if there were any."""
+        """Send the webhooks that a ``swap`` has held back; True if there were any."""
         waiting = self.state.swapped
         if waiting:
             self.state = self.state._replace(swapped=())
@@ -184,21 +184,21 @@ class Edit:
         return bool(waiting)
 
     def note_scan_form(self, form_id: str, order_id: str) -> None:
-        """Remember which order a form of the QR page has created."""
+        """Remember the order that a form of the QR page has created."""
         self._scan_forms[form_id] = order_id
 
     def record_action(
         self, action: Action, via: str, order_id: str | None, transaction_id: str | None = None, **how: Any
     ) -> None:
-        """Record what somebody did; it is the cause of the statuses that this edit reaches."""
+        """Record an action; it is the cause of the statuses that this edit reaches."""
         self.records.record_action(action, via, self.now, order_id, transaction_id, how)
 
     def record_choice(self, kind: str, before: Mapping[str, Any]) -> None:
-        """Record what was in force until somebody chose other settings, or another scenario."""
+        """Record the settings or the scenario that this edit replaces."""
         self.records.record_choice(kind, before, self.now)
 
     def agenda_event(self, due: Due[Command]) -> None:
-        """Record what was due and happens now; it is the cause of the statuses that this edit reaches."""
+        """Record a due event; it is the cause of the statuses that this edit reaches."""
         self.records.agenda_event(due, self.now)
 
     def publish(self, kind: str, /, **data: Any) -> None:
@@ -206,7 +206,7 @@ class Edit:
         self.records.publish(kind, data)
 
     def plan(self) -> ChangeSet | None:
-        """Number the new versions and create their webhooks; None if nothing has changed."""
+        """Number the new versions and create their webhooks; None if the edit is a no-op."""
         self._drop_unchanged()
         for order in self.orders.values():
             order.version += 1
@@ -238,7 +238,7 @@ class Edit:
         return self._with_state(change)
 
     def apply(self, change: ChangeSet) -> bool:
-        """Apply the change in memory; True if something is now due earlier than before."""
+        """Apply the change in memory; True if the next agenda entry is now due earlier."""
         epoch = self.epoch
         timeline = epoch.timeline
         before = timeline.head()
@@ -265,7 +265,7 @@ class Edit:
         return after is not None and (before is None or after.at < before.at)
 
     def _note_answer(self) -> None:
-        """Note what is answered, if the store does not."""
+        """Keep the response in memory for a retry, unless the store keeps it."""
         part, answered = self._part, self.epoch.answered
         if part is None or part.answer is None or self.epoch.store.is_shared:
             return
@@ -273,41 +273,41 @@ class Edit:
         if len(answered) > ANSWERED_MAX:
             answered.popitem(last=False)
 
-    def tell(self, real_at: datetime) -> Iterator[Published]:
-        """Record what happened in the journal; yields the events to publish."""
-        return self.records.tell(self.orders.values(), list(self._moved()), self.now, real_at)
+    def record(self, real_at: datetime) -> Iterator[Published]:
+        """Add the records of this edit to the journal; yields the events to publish."""
+        return self.records.record(self.orders.values(), list(self._moved()), self.now, real_at)
 
     @property
     def creates(self) -> bool:
-        """Whether it makes something new that stays: an order, a refund or a QR request."""
+        """Whether the edit creates an order, a refund or a QR request."""
         return bool(self._created) or any(
             self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
         )
 
     @property
     def newest_created(self) -> Order | None:
-        """The order or refund that is new, if there is one."""
+        """The order or refund that the edit creates, if any."""
         newest = next(reversed([order_id for order_id in self.orders if order_id in self._created]), None)
         return self.orders[newest] if newest is not None else None
 
     @property
     def newest_qr_request(self) -> QrRequest | None:
-        """The QR request that is new or has changed, if there is one."""
+        """The QR request that the edit creates or changes, if any."""
         return next(reversed(self._qr_requests.values()), None)
 
     @property
     def created_count(self) -> int:
-        """How many orders are new."""
+        """The number of orders that the edit creates."""
         return len(self._created)
 
     def _drop_unchanged(self) -> None:
-        """Unchanged orders get no new version."""
+        """Give unchanged orders no new version."""
         for order_id in [order_id for order_id in self.orders if order_id not in self._created]:
             if self.orders[order_id] == self.epoch.store.order(order_id):
                 del self.orders[order_id]
 
     def _note_changes(self) -> None:
-        """Name what this edit changes, unless it is the work of the clock, and count attempts to deliver."""
+        """Name the changes of this edit, unless the clock made them, and count webhook attempts."""
         if not self.finished:
             self._changes = [*self._changed_records(), *self._changed_state()]
         for item in self._deliveries.values():
@@ -315,7 +315,7 @@ class Edit:
             self._attempts += len(item.attempts) > (0 if stored is None else len(stored.attempts))
 
     def _changed_records(self) -> Iterator[str]:
-        """The orders, QR requests and resends that this edit creates or changes, for people."""
+        """Name the orders, QR requests and resends that this edit creates or changes."""
         actions = " and ".join(self.records.actions)
         for order_id, order in self.orders.items():
             kind = "refund" if order.is_refund else "order"
@@ -329,7 +329,7 @@ class Edit:
                 yield f"a webhook of order {command.order_id[:NAME_LENGTH]} (to be sent again)"
 
     def _changed_state(self) -> Iterator[str]:
-        """The settings, scenario and faults that this edit changes, for people."""
+        """Name the settings, scenario and faults that this edit changes."""
         before, after = self.epoch.state, self.state
         if after.base_settings is not before.base_settings:
             old, new = before.base_settings.as_mapping(), after.base_settings.as_mapping()
@@ -345,7 +345,7 @@ class Edit:
             yield "faults (counted a request)"
 
     def _end_faults(self) -> None:
-        """Remove the faults that name an order at rest: they end with what they were made for."""
+        """Remove the faults of orders at rest: such a fault ends with its order."""
         named = self.state.faults.orders
         if not named:
             return
@@ -356,7 +356,7 @@ class Edit:
             self.publish("faults", **self.state.faults.document)
 
     def _is_at_rest(self, order_id: str) -> bool:
-        """Whether an order has ended, and each of its webhooks was answered or given up."""
+        """Whether an order has reached a final status, and none of its webhooks is pending."""
         order = self.orders.get(order_id) or self.epoch.find_order(order_id)
         stored = {delivery.id: delivery for delivery in self.epoch.store.deliveries_of(order_id)}
         own = {item.id: item for item in self._deliveries.values() if item.order_id == order_id}
@@ -385,7 +385,7 @@ class Edit:
         return not (any(change[:5]) or self.finished or has_jobs) and self.state is self.epoch.state
 
     def _with_others(self, change: ChangeSet) -> ChangeSet:
-        """The change with what other servers need: the webhooks to send, and when something is due."""
+        """Add the facts that other servers need: the webhooks to send, and the time of the next due entry."""
         sequence = self.epoch.timeline.sequence + len(change.dues)
         self.to_send = [
             queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
@@ -401,7 +401,7 @@ class Edit:
         return change._replace(others=others)
 
     def _due_in_seconds(self, dues: tuple[Due[Command], ...]) -> float | None:
-        """Real time until something is due; None if nothing is before a call moves the clock."""
+        """Real time until the next agenda entry is due; None if only a call can move the clock there."""
         finished = set(self.finished)
         first = (due.at for due in self.epoch.timeline.first() if due.sequence not in finished)
         times = [at for at in (next(first, None), *(due.at for due in dues)) if at is not None]
@@ -410,7 +410,7 @@ class Edit:
         return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
     def _reached(self) -> Iterator[tuple[str, str]]:
-        """The orders that need a webhook, and for which status."""
+        """List the orders that need a webhook, each with the status to report."""
         for order_id in self._created:
             status = self.orders[order_id].status
             if status != OrderStatus.NEW:

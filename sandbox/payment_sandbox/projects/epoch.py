@@ -34,7 +34,7 @@ TIDY_AT_LEAST: Final = 1000
 
 
 class State(NamedTuple):
-    """The part of an epoch that is small enough to replace as a whole."""
+    """The part of an epoch that is small enough to be replaced as a whole."""
 
     base_settings: Settings
     settings: Settings  # including those of the active scenario
@@ -43,16 +43,16 @@ class State(NamedTuple):
     faults: Faults  # in addition to the scenario's
     clock: Clock
     rule_uses: Mapping[int, int] = {}
-    swapped: tuple[str, ...] = ()  # deliveries that wait for the next one to go first
+    swapped: tuple[str, ...] = ()  # deliveries held back until the next one has gone
 
     @classmethod
     def first(cls, settings: Settings, clock: Clock) -> "State":
-        """The initial state of an epoch."""
+        """Return the initial state of an epoch."""
         scenario = default_scenario()
         return cls(settings, settings, scenario, Faults.of(scenario), NO_FAULTS, clock)
 
     def with_scenario(self, scenario: Scenario) -> "State":
-        """The state with another scenario, whose settings apply while it is active (SCN-07).
+        """Return the state with another scenario, whose settings apply while it is active (SCN-07).
 
         Raises:
             Invalid: the scenario has a setting that does not exist.
@@ -62,7 +62,7 @@ class State(NamedTuple):
         return self._replace(settings=settings, scenario=scenario, scenario_faults=faults, rule_uses={})
 
     def with_settings(self, data: Any) -> "State":
-        """The state with some settings changed (CTL-01).
+        """Return the state with some settings changed (CTL-01).
 
         Raises:
             Invalid: lists every wrong setting.
@@ -79,7 +79,7 @@ class State(NamedTuple):
 
 
 class SetAside(NamedTuple):
-    """A due command that failed, and why; it is not retried."""
+    """A due command that failed, with its error; it is not retried."""
 
     due: Due[Command]
     error: str
@@ -105,17 +105,19 @@ class Epoch:
         self.finished: list[int] = []  # sequence numbers that the store still has to delete
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
         self.tidied = 0  # how many entries the current cleanup has looked at
-        self.over: list[int] = []  # sequence numbers of the obsolete ones among them
+        self.over: list[int] = []  # sequence numbers of those that are obsolete
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
-        self.advances = 0  # that have ended; each change of the clock is one
-        self.is_stopping = False  # the current advance, because somebody asked for it
+        self.advances = 0  # finished advances; each change of the clock counts as one
+        self.is_stopping = False  # a call has asked the current advance to stop
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
-        self.answered: OrderedDict[str, str] = OrderedDict()  # by Idempotency-Key, unless stored
+        self.answered: OrderedDict[str, str] = (
+            OrderedDict()
+        )  # responses by Idempotency-Key, unless the store keeps them
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
@@ -128,7 +130,7 @@ class Epoch:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no webhook is to be sent, or under way."""
+        """Whether no webhook is waiting to be sent or under way."""
         return self.outbox.is_idle and not self.store.has_jobs()
 
     def now(self) -> datetime:
@@ -139,9 +141,9 @@ class Epoch:
         return max(self.timeline.now, clock.read())
 
     def owed(self) -> Iterator[QueuedDelivery]:
-        """The webhooks that are to be sent now, with new numbers.
+        """Yield the webhooks to send now, with new numbers.
 
-        A pending webhook that is neither on the agenda nor waiting for another one was under way.
+        A pending webhook that is neither on the agenda nor held back by a ``swap`` was under way.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
         later |= set(self.state.swapped)
@@ -173,7 +175,7 @@ class Epoch:
         return request
 
     def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
-        """What a payment method may use of the project, at a given time; an edit passes its own copies."""
+        """The part of the project that a payment method may use; an edit passes its time and its copies."""
         settings = settings or self.state.settings
         return Terms(
             now,
@@ -190,7 +192,7 @@ class Epoch:
         return f"{order.id[:8]}-{order.version}{self.state.settings.presentation}{number}"
 
     def counters(self, state: State, ids: Ids, sequence: int, now: datetime) -> Counters:
-        """What a durable store saves in addition to records."""
+        """The counters that a durable store saves in addition to records."""
         return Counters(
             now=now,
             clock_mode=state.clock.mode,

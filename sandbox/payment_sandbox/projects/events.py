@@ -17,7 +17,7 @@ TOO_LONG: Final = "(too long to repeat)"
 
 
 ABOUT_ALL: Final = ("reset", "restored")
-"""The kinds of event that change every order."""
+"""The kinds of event that concern every order."""
 
 Build = Callable[[], Mapping[str, Any]]
 """Builds the data of an event."""
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """An event as it is stored; what is costly to build is built when somebody reads it."""
+    """A stored event; costly data is built when the event is read."""
 
     number: int
     kind: str
@@ -40,17 +40,17 @@ class StoredEvent(NamedTuple):
     build: Build | None
 
     def read(self) -> Event:
-        """The event with its secrets."""
+        """Return the event unmasked."""
         return Event(self.number, self.kind, self.data if self.build is None else _shortened(self.build()))
 
     def read_lazily(self, masking: Masking) -> Event:
-        """The event; each value loses its secrets when it is read."""
+        """Return the event with data that is masked value by value, on access."""
         facts = MaskedFacts(self.data if self.build is None else self.build(), masking)
         return Event(self.number, self.kind, facts)
 
 
 class MaskedFacts(Mapping[str, Any]):
-    """The data of an event for readers who need little of it: a value is masked when it is read."""
+    """The data of an event, masked value by value on access, for readers who need little of it."""
 
     __slots__ = ("_data", "_masking")
 
@@ -72,7 +72,7 @@ class MaskedFacts(Mapping[str, Any]):
 
 
 class _Waiting:
-    """Threads that wait for the same events, and the number of the newest one of these."""
+    """A group of threads that wait for the same events, and the number of the newest of these events."""
 
     __slots__ = ("condition", "count", "number")
 
@@ -83,9 +83,9 @@ class _Waiting:
 
 
 class Events:
-    """Keeps the newest events, and wakes threads that wait for the next one.
+    """Keeps the newest events, and wakes the threads that wait for the next one.
 
-    Events come out without secrets. They are masked when they are read, because most never are.
+    Secrets are masked when an event is read, because most events never are.
     """
 
     def __init__(self, masking: Masking | None = None) -> None:
@@ -93,7 +93,7 @@ class Events:
         self._lock = cast(Any, ranked_lock(EVENTS))
         self._changed = Condition(self._lock)
         self._for_anything = _Waiting(self._changed)
-        self._of_orders: dict[str, _Waiting] = {}  # those who wait for events of one order
+        self._of_orders: dict[str, _Waiting] = {}  # waiting threads, by order
         self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
@@ -101,24 +101,24 @@ class Events:
         self.watchers = 0
         self.slots = Slots()
         self.outbound: deque[tuple[str, Mapping[str, Any], Build | None]] | None = None
-        """The newest events that other servers have not got; None if there are no others."""
+        """The newest events that other servers do not have yet; None if there are no other servers."""
         self._waiting_count = 0
         self._nudges = 0
 
     @property
     def is_followed(self) -> bool:
-        """Whether somebody watches, or waits for an event."""
+        """Whether there is a watcher or a waiting thread."""
         return bool(self.watchers or self._waiting_count)
 
     def nudge(self) -> None:
-        """Have those who wait look again, although no event tells why."""
+        """Wake all waiting threads without an event, to check their conditions again."""
         with self._changed:
             self._nudges += 1
             self._wake()
 
     @contextmanager
     def watched(self) -> Iterator[int]:
-        """Count as a watcher; yields the number of the newest event so far."""
+        """Count the caller as a watcher; yields the number of the newest event so far."""
         with self._changed:
             self.watchers += 1
         try:
@@ -158,19 +158,19 @@ class Events:
             self._listeners.clear()  # they may refer to the project
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Have ``listener`` called when there is something new; it must return at once."""
+        """Register a listener, which is called at each event; it must return at once."""
         with self._changed:
             self._listeners.append(listener)
 
     def ignore(self, listener: Callable[[], None]) -> None:
-        """Have ``listener`` called no longer."""
+        """Unregister a listener."""
         with self._changed, suppress(ValueError):  # the events may have ended
             self._listeners.remove(listener)
 
     def wait_beyond(self, number: int, timeout_seconds: float, order_id: str | None = None) -> bool:
-        """Wait for an event after ``number``, or a nudge; False on timeout or when the events have ended.
+        """Wait for an event after ``number``, or a nudge; False on timeout or after ``end``.
 
-        With an ``order_id``, events that are about another order wake nobody.
+        With an ``order_id``, events about other orders do not end the wait.
         """
         with self._changed, self._waiting(order_id) as waiting:
             nudges = self._nudges
@@ -185,7 +185,7 @@ class Events:
 
     @contextmanager
     def _waiting(self, order_id: str | None) -> "Iterator[_Waiting]":
-        """Those who wait for the same, for as long as there are some."""
+        """Join the group of threads that wait for this order, or for anything; an empty group is removed."""
         if order_id is None:
             yield self._for_anything
             return
@@ -201,16 +201,16 @@ class Events:
                 del self._of_orders[order_id]
 
     def first_kept(self) -> int:
-        """The number of the oldest event that is still stored, or of the next one if none is."""
+        """The number of the oldest stored event, or of the next event if none is stored."""
         with self._changed:
             return self.number - len(self._newest) + 1
 
     def beyond(self, number: int) -> list[Event]:
-        """The stored events after ``number``, without secrets."""
+        """The stored events after ``number``, masked."""
         return self.masking.record([stored.read() for stored in self._beyond(number)])
 
     def stored_beyond(self, number: int, kinds: Container[str]) -> list[StoredEvent]:
-        """The events of these kinds after ``number``, to be read by whoever needs little of them."""
+        """The stored events of these kinds after ``number``, unread: for callers who need little of them."""
         return [stored for stored in self._beyond(number) if stored.kind in kinds]
 
     def _beyond(self, number: int) -> list[StoredEvent]:
@@ -219,7 +219,7 @@ class Events:
             return [self._newest[-index] for index in range(count, 0, -1)]
 
     def _wake(self, order_id: str | None = None) -> None:
-        """Wake those who wait for anything, and for this order; None: for whatever order."""
+        """Wake the threads that wait for anything and those that wait for this order; None: for any order."""
         of_order = self._of_orders.get(order_id) if order_id is not None else None
         concerned = [of_order] if of_order is not None else []
         if order_id is None:
@@ -232,7 +232,7 @@ class Events:
 
 
 def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data without values that would take much room: settings and faults can be long."""
+    """Replace long values, such as settings and faults, by a remark."""
     return {
         name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _short(value)
         for name, value in data.items()
@@ -240,7 +240,6 @@ def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """The value, unless it would take much room."""
     if type(value) is str:
         return TOO_LONG if len(value) > VALUE_LENGTH_MAX else value
     is_long = isinstance(value, LENGTHY) and len(str(value)) > VALUE_LENGTH_MAX

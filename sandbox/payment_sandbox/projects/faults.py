@@ -1,4 +1,4 @@
-"""Faults of requests and webhooks, and how many requests each fault has matched."""
+"""Faults of requests and webhooks, and the use of each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,7 +17,7 @@ FORM: Final = FaultsForm()
 
 
 class Use(NamedTuple):
-    """How many requests a fault has matched, and when the latest ones under a rate limit came."""
+    """The number of requests that a fault has matched, and the times of the latest under a rate limit."""
 
     asked: int = 0
     recent: tuple[datetime, ...] = ()
@@ -33,7 +33,7 @@ class Faults(NamedTuple):
 
     @classmethod
     def read(cls, data: Any) -> "Faults":
-        """Read a document of faults.
+        """Read a faults document.
 
         Raises:
             Invalid: lists all violations.
@@ -44,18 +44,18 @@ class Faults(NamedTuple):
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Faults":
-        """The faults of a scenario."""
+        """Return the faults of a scenario."""
         return cls.unused(scenario.faults, scenario.webhooks, {})
 
     @classmethod
     def unused(
         cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
     ) -> "Faults":
-        """Faults that have not matched any request yet."""
+        """Return faults that have not matched any request yet."""
         return cls(faults, webhooks, document, (Use(),) * len(faults))
 
     def carried_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
-        """These faults with the uses of the same rules ``before``; those in ``fresh`` begin anew."""
+        """Keep the uses of rules that were there ``before``; the rules in ``fresh`` start at zero."""
         rules, old = self.document.get("faults", []), list(before.document.get("faults", []))
         uses = []
         for rule in rules:
@@ -64,7 +64,7 @@ class Faults(NamedTuple):
         return self._replace(uses=tuple(uses))
 
     def with_rules(self, kind: str, rules: Sequence[Any], fresh: Sequence[Any] = ()) -> "Faults":
-        """The same with these rules for ``faults`` or ``webhooks``; those in ``fresh`` begin anew.
+        """Replace the rules of ``faults`` or ``webhooks``; the rules in ``fresh`` start at zero.
 
         Raises:
             Invalid: lists all violations.
@@ -72,12 +72,12 @@ class Faults(NamedTuple):
         return Faults.read({**self.document, kind: list(rules)}).carried_over(self, fresh)
 
     def used(self, uses: Sequence[Use]) -> "Faults":
-        """The same faults with these uses; surplus uses are dropped."""
+        """Set the uses of these faults; surplus uses are dropped."""
         known = tuple(uses[: len(self.faults)])
         return self._replace(uses=known + self.uses[len(known) :])
 
     def match(self, method: str, path: str, now: datetime) -> tuple[Fault | None, "Faults"]:
-        """What goes wrong with this request, and the faults with this request counted."""
+        """Return the fault that this request meets, if any, and the faults with the request counted."""
         matched: Fault | None = None
         uses = list(self.uses)
         for index, rule in enumerate(self.faults):
@@ -87,14 +87,14 @@ class Faults(NamedTuple):
             if rule.nth is not None and use.asked not in rule.nth:
                 continue
             if isinstance(rule.fault.effect, RateLimit):
-                uses[index], is_over = _limited(use, rule.fault.effect, now)
+                uses[index], is_over = _count_against_limit(use, rule.fault.effect, now)
                 if not is_over:
                     continue
             matched = matched or rule.fault
         return matched, self._replace(uses=tuple(uses))
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """What happens to the next attempt of a delivery; None means that it goes to the merchant."""
+        """Return the effect on the next attempt of a delivery; None if it goes to the merchant as usual."""
         for rule in self.webhooks:
             if rule.holds(delivery):
                 return rule.effect
@@ -102,11 +102,11 @@ class Faults(NamedTuple):
 
     @property
     def active(self) -> int:
-        """How many rules can still apply: one for some requests only is spent after the last of them."""
+        """The number of rules that can still apply: an ``nth`` fault is spent after its last request."""
         return len(self.webhooks) + sum(not self.is_spent(index) for index in range(len(self.faults)))
 
     def is_spent(self, index: int) -> bool:
-        """Whether a fault of requests cannot apply any more."""
+        """Whether a request fault has passed the last of its ``nth`` requests."""
         nth = self.faults[index].nth
         return nth is not None and self.uses[index].asked >= max(nth)
 
@@ -116,16 +116,16 @@ class Faults(NamedTuple):
         return frozenset(rule.order_id for rule in self.webhooks if rule.order_id is not None)
 
     def without(self, orders: AbstractSet[str]) -> "Faults":
-        """The same without the rules that name these orders."""
+        """Remove the rules that name these orders."""
         if self.orders.isdisjoint(orders):
             return self
         pairs = zip(self.webhooks, self.document["webhooks"], strict=True)
-        remaining = [(rule, said) for rule, said in pairs if rule.order_id not in orders]
-        document = {**self.document, "webhooks": [said for _, said in remaining]}
+        remaining = [(rule, entry) for rule, entry in pairs if rule.order_id not in orders]
+        document = {**self.document, "webhooks": [entry for _, entry in remaining]}
         return self._replace(webhooks=tuple(rule for rule, _ in remaining), document=document)
 
     def refuse_unknown_orders(self, is_known: Callable[[str], bool], path: str = "") -> None:
-        """Refuse rules without an owner, because they would never end.
+        """Refuse rules for unknown orders, because such a rule would never be removed.
 
         Raises:
             Invalid: a rule names an order that is not known.
@@ -142,7 +142,7 @@ class Faults(NamedTuple):
 NO_FAULTS: Final = Faults.read({})
 
 
-def _limited(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:
+def _count_against_limit(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:
     """Count a request against the rate limit, in sandbox time; requests over the limit do not count."""
     recent = tuple(moment for moment in use.recent if limit.period.after(moment) > now)
     if len(recent) >= limit.requests:

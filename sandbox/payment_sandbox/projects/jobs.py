@@ -1,4 +1,4 @@
-"""The jobs of a shop, which run at intervals of sandbox time while a clock is advanced."""
+"""Periodic jobs of the shop, run in sandbox time during an advance of the clock."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ QUIET_AFTER: Final = 2
 
 @dataclass(slots=True)
 class Job:
-    """Something that the shop does every period; ``run`` returns why it failed, if it did."""
+    """A periodic job of the shop; ``run`` returns an error message, or None."""
 
     name: str
     period: Period
@@ -23,12 +23,12 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What the agenda shows."""
+        """The label on the agenda."""
         return f"the shop's job {self.name}"
 
 
 class Jobs:
-    """The jobs of an epoch; they are not part of its state, because another process could not run them."""
+    """The jobs of an epoch. They are not part of its state, because another process could not run them."""
 
     def __init__(self) -> None:
         self._jobs: list[Job] = []
@@ -44,14 +44,14 @@ class Jobs:
         self._jobs.append(job)
 
     def planned(self) -> list[Job]:
-        """The jobs in the order in which they come next."""
+        """The jobs in the order of their next runs."""
         return sorted(self._jobs, key=lambda job: job.at)
 
     def take(self, until: datetime | None, before: datetime | None) -> Job | None:
         """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
 
-        Without either there is none: jobs alone keep no advance going. The job is planned again, as long as
-        the calendar has a next time.
+        Without either, no job is due: jobs alone do not keep an advance going. The job is planned again until
+        the calendar ends.
         """
         limits = [limit for limit in (until, before) if limit is not None]
         if not limits or not self._jobs:
@@ -70,7 +70,7 @@ class Jobs:
         return taken
 
     def note_event(self) -> None:
-        """Something else has happened, so that the jobs may have something to do."""
+        """Note an event that is not a job: the jobs may have work again."""
         self._runs = 0
 
     def _skip_to(self, limit: datetime) -> None:

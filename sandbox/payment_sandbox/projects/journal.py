@@ -1,4 +1,4 @@
-"""The journal of a project: the requests of the merchant API, and what else happened."""
+"""The journal of a project: requests of the merchant API, actions, statuses, events and failures."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from payment_sandbox.scenarios.near_misses import explain
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
 VIA_SCENARIO: Final = "scenario"
-MERCHANT: Final = "merchant"  # acts by hand, in the back office
+MERCHANT: Final = "merchant"  # acts by hand, in the dashboard
 VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
 
 PATH_KEPT_MAX: Final = 1000
@@ -28,23 +28,23 @@ BODY_KEPT_BYTES: Final = 16_384
 HEADER_KEPT_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
-MARGIN: Final = 600  # more is stored of a long text, so that a secret at its end is whole when it is masked
+MARGIN: Final = 600  # characters stored beyond a cut, so that a secret at the cut is whole when it is masked
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
 REFUSED: Final = 400
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
-ASK: Final = "ask"  # the shop for something
+ASK: Final = "ask"  # the customer's browser calls the shop
 
 
 def as_plain(record: Any) -> dict[str, Any]:
-    """A record with sandbox and real time as plain data, for responses and events."""
+    """Convert a record with sandbox and real time to plain data, for responses and events."""
     return {**record._asdict(), "at": timestamp(record.at), "real_at": timestamp(record.real_at)}
 
 
 def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers that a journal keeps of a request: without those that hold keys."""
+    """Select the headers that a journal keeps: all but those that hold keys."""
     kept = [
         (name, value[: HEADER_KEPT_MAX + MARGIN])
         for name, value in headers
@@ -60,12 +60,12 @@ def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def did_you_mean(name: str, nearest: str | None) -> str:
-    """An unknown name, with the known one that was perhaps meant."""
+    """Format an unknown name, with a suggestion."""
     return f"{name} (did you mean {nearest}?)" if nearest else name
 
 
-def _some(texts: Sequence[str]) -> list[str]:
-    """The first texts, each cut, so that an event stays short."""
+def _shortened_texts(texts: Sequence[str]) -> list[str]:
+    """Keep the first texts, each cut, so that an event stays short."""
     shown = [text[:TEXT_SHOWN_MAX] for text in texts[:TEXTS_SHOWN_MAX]]
     return [*shown, f"and {len(texts) - len(shown)} more"] if len(texts) > len(shown) else shown
 
@@ -74,7 +74,7 @@ Cut = TypeVar("Cut", str, bytes)
 
 
 def cut_text(masked: Cut, stored: Cut, length_max: int) -> Cut:
-    """The first part; of a text that was stored in part, without its end, in which a secret may be cut."""
+    """Cut a masked text; if the stored text was cut, drop its end, where part of a secret may be left."""
     if len(stored) < length_max + MARGIN:
         return masked[:length_max]
     return masked[: min(length_max, max(0, len(masked) - MARGIN))]
@@ -105,24 +105,26 @@ class JournalEntry(NamedTuple):
     order_id: str | None = None
     fault: Fault | None = None
     transaction_id: str | None = None  # of the attempt that the request created
-    real_at: datetime | None = None  # when it came in, before anything it caused
-    answered_at: datetime | None = None  # real time, before anything that the response caused
-    request_headers: Iterable[tuple[Any, Any]] = ()  # as bytes or text, with those that hold keys
+    real_at: datetime | None = None  # of arrival, before any effect
+    answered_at: datetime | None = None  # real time of the response, before any of its effects
+    request_headers: Iterable[tuple[Any, Any]] = ()  # bytes or text, including those that hold keys
     response_headers: Iterable[tuple[Any, Any]] = ()
-    unknown: tuple[tuple[str, str | None], ...] = ()  # ignored keys that are none, each with the closest one
+    unknown: tuple[
+        tuple[str, str | None], ...
+    ] = ()  # ignored keys unknown to the API, each with a suggestion
     warnings: tuple[str, ...] = ()
 
     def readable(self) -> "JournalEntry":
-        """The entry with headers as text."""
+        """Return the entry with headers as text."""
         return self._replace(
             request_headers=tuple(_headers(self.request_headers)),
             response_headers=tuple(_headers(self.response_headers)),
         )
 
     def cut(self, stored: "JournalEntry") -> "JournalEntry":
-        """This masked entry with long values cut; ``stored`` is it before it was masked.
+        """Cut the long values of this masked entry; ``stored`` is the entry before masking.
 
-        Only after secrets are masked can values be cut, or a part of one could be left.
+        Secrets are masked before values are cut; otherwise part of a secret could be left.
         """
         return self._replace(
             path=cut_text(self.path, stored.path, PATH_KEPT_MAX),
@@ -135,7 +137,7 @@ class JournalEntry(NamedTuple):
         )
 
     def summary(self) -> dict[str, Any]:
-        """The facts that an event tells."""
+        """The fields that an event repeats."""
         return {
             "id": self.id,
             "method": self.method,
@@ -145,28 +147,28 @@ class JournalEntry(NamedTuple):
             "order_id": self.order_id,
             "at": timestamp(self.at),
             "error": self.error(),
-            "unknown": _some([did_you_mean(name, nearest) for name, nearest in self.unknown]),
-            "warnings": _some(self.warnings),
+            "unknown": _shortened_texts([did_you_mean(name, nearest) for name, nearest in self.unknown]),
+            "warnings": _shortened_texts(self.warnings),
             "fault": self.fault and self.fault.document,
         }
 
     def error(self) -> str | None:
-        """The type and the sentence of a refusal; None if the request succeeded or its body was cut."""
+        """The type and sentence of a refusal; None if the request succeeded or its body was cut."""
         if self.status is None or self.status < REFUSED:
             return None
         try:
             error = json.loads(self.response)["error"]
             return f"{error['type']}: {error['value']}"
-        except (ValueError, LookupError, TypeError, RecursionError):  # a fault's, or too long to be kept
+        except (ValueError, LookupError, TypeError, RecursionError):  # made by a fault, or cut
             return None
 
     def without_bodies(self) -> "JournalEntry":
-        """The entry without its bodies and headers."""
+        """Return the entry without its bodies and headers."""
         return self._replace(request=b"", response=b"", request_headers=(), response_headers=())
 
 
 class PerformedAction(NamedTuple):
-    """What a customer, bank, screening, processor or the merchant did by hand."""
+    """A manual action of a customer, bank, screening, processor or merchant."""
 
     id: str
     at: Annotated[datetime, "Sandbox time."]
@@ -196,7 +198,7 @@ class StatusReached(NamedTuple):
 
 
 class AgendaEvent(NamedTuple):
-    """Something that was due and has happened, such as an expiry; actions and webhooks have other records."""
+    """An agenda entry that has run, such as an expiry; actions and webhooks have other records."""
 
     id: str
     order_id: str
@@ -219,21 +221,21 @@ class Failure(NamedTuple):
 
 
 class RecordedDecision(NamedTuple):
-    """What a scenario decided for an attempt, or the explanation of that as a store has kept it."""
+    """The decision of a scenario for an attempt, or its explanation if a store has read it back."""
 
     id: str
     transaction_id: str
-    decision: Mapping[str, Any] | ScenarioDecision  # a store reads the first of them
+    decision: Mapping[str, Any] | ScenarioDecision  # a mapping if read from a store
 
     def explanation(self) -> Mapping[str, Any]:
-        """The rule that decided, or the nearest one and its differences."""
+        """The rule that decided, or the nearest miss and its differences."""
         return explain(self.decision) if isinstance(self.decision, ScenarioDecision) else self.decision
 
 
 class Reconfigured(NamedTuple):
-    """Somebody has chosen other settings or another scenario; ``before`` is what was in force until then.
+    """A change of settings or scenario; ``before`` holds the previous values.
 
-    Of settings these are the values that were replaced; None: it was too long to be kept.
+    For settings, only the replaced values; None if they were too long to keep.
     """
 
     id: str
@@ -246,12 +248,12 @@ class Reconfigured(NamedTuple):
 ENTRIES_MAX: Final = 10_000
 CHOICES_MAX: Final = 1000
 OF_THE_ORIGINAL: Final = ("name", "webhook_url", "forward_to")
-"""The settings that are no choices: a replay has its own, and sends no webhook."""
+"""The settings that a replay does not copy: it has its own name, and sends no webhook."""
 DIGITS_BELOW: Final = 10**11
 TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
-LONG: Final = re.compile("[g-v]+")
-UNSTORED_MAX: Final = 50_000  # if a store does not take them
+LONG_NUMBER: Final = re.compile("[g-v]+")
+UNSTORED_MAX: Final = 50_000  # records, if the store takes none
 
 Record = (
     JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | RecordedDecision | Reconfigured
@@ -269,51 +271,51 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
 
 
 def number_of(record: Record) -> int:
-    """The number in a record's id."""
+    """Return the number in a record's id."""
     return number_in(record.id)
 
 
 def number_in(record_id: str) -> int:
-    """The number in an id; 0 if there is none."""
+    """Return the number in an id; 0 if there is none."""
     text = record_id.partition("-")[2].partition("/")[0]
     if text.isdecimal():
         return int(text)
-    return int(text.translate(TO_DIGITS), 16) if LONG.fullmatch(text) else 0
+    return int(text.translate(TO_DIGITS), 16) if LONG_NUMBER.fullmatch(text) else 0
 
 
 def _spelled(number: int) -> str:
-    """A number in an id: a long one in letters, or it could be taken for that of a card, and be masked."""
+    """Spell a number for an id; a long one in letters, or it would be masked as a card number."""
     if number < DIGITS_BELOW:
         return str(number)
     return f"{number:x}".translate(TO_LETTERS)
 
 
 Wanted = Callable[[JournalEntry], bool]
-"""Which entries somebody wants to read."""
+"""A filter for entries."""
 
 
-Kept = TypeVar("Kept", bound=Record)
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class Records:
-    """The newest records of each kind; of decisions the newest one for each attempt."""
+    """The newest records of each kind, and the newest decision for each attempt."""
 
     def __init__(self) -> None:
-        self._kept: Mapping[type, deque[Any]] = {
+        self._by_kind: Mapping[type, deque[Any]] = {
             kind: deque(maxlen=CHOICES_MAX if kind is Reconfigured else ENTRIES_MAX)
             for kind in RECORDS.values()
             if kind is not RecordedDecision
         }
         self.decided: OrderedDict[str, RecordedDecision] = OrderedDict()  # by transaction
-        self.dropped = 0  # of the requests
+        self.dropped = 0  # requests
 
-    def of(self, kind: type[Kept]) -> Collection[Kept]:
+    def of(self, kind: type[AnyRecord]) -> Collection[AnyRecord]:
         """The records of a kind, oldest first."""
-        kept: Any = self.decided.values() if kind is RecordedDecision else self._kept[kind]
-        return cast(Collection[Kept], kept)
+        records: Any = self.decided.values() if kind is RecordedDecision else self._by_kind[kind]
+        return cast(Collection[AnyRecord], records)
 
     def merge(self, records: Iterable[Record]) -> None:
-        """Add records that may be older than others, and leave out those that are there."""
+        """Merge records in any order, without duplicates."""
         by_kind: dict[type, dict[int, Any]] = {}
         for record in records:
             if isinstance(record, RecordedDecision):
@@ -321,7 +323,7 @@ class Records:
             else:
                 by_kind.setdefault(type(record), {})[number_of(record)] = record
         for kind, merged in by_kind.items():
-            kept = self._kept[kind]
+            kept = self._by_kind[kind]
             merged |= {number_of(record): record for record in kept}
             kept.clear()
             kept.extend(merged[number] for number in sorted(merged))
@@ -332,7 +334,7 @@ class Records:
             if isinstance(record, RecordedDecision):
                 self.decided[record.transaction_id] = record
                 continue
-            kept = self._kept[type(record)]
+            kept = self._by_kind[type(record)]
             self.dropped += isinstance(record, JournalEntry) and len(kept) == ENTRIES_MAX
             kept.append(record)
         while len(self.decided) > ENTRIES_MAX:
@@ -342,40 +344,40 @@ class Records:
 class Journal:
     """Keeps the newest records of each kind, and counts the dropped requests.
 
-    Requests and actions come out without secrets. They are masked when they are read, because most never are.
+    Secrets are masked when a request or action is read, because most never are.
     """
 
     def __init__(self, masking: Masking, *, is_stored: bool = False) -> None:
         """If it ``is_stored``, new records also wait for ``take_unstored``."""
         self._masking = masking
         self._numbers: Iterator[int] = count(1)
-        self._read_newer: Callable[[], Iterable[Record]] | None = None  # of other servers
+        self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records of other servers
         self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
         self._new = Records()
         self._earlier = Records()
-        self._read_earlier: Callable[[], Iterable[Record]] | None = None  # once, into those
+        self._read_earlier: Callable[[], Iterable[Record]] | None = None  # called once, to fill ``_earlier``
         self._reading = Lock()
 
     def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
-        """Draw numbers that no other server draws, and read what other servers have stored meanwhile."""
+        """Share the journal: draw numbers unique among servers, and read the records of other servers."""
         self._numbers, self._read_newer = numbers, read_newer
 
     def expire(self) -> None:
-        """Read what other servers have stored before something is read next."""
+        """Read the records of other servers before the next read."""
         self._is_stale = True
 
     def next_id(self, kind: str) -> str:
-        """A new id for a record, such as ``request-7``; numbers grow in the order in which things begin."""
+        """Draw an id for a record, such as ``request-7``; numbers grow in the order of the beginnings."""
         return f"{kind}-{_spelled(next(self._numbers))}"
 
     def mark(self) -> int:
-        """Use up a number: the records of all that begins later have higher ones."""
+        """Draw a number: records of anything that begins later have higher numbers."""
         return next(self._numbers)
 
     def go_on_from(self, other: "Journal", number: int) -> None:
-        """Begin with the records of another journal up to a number, as a store would have kept them."""
+        """Start with another journal's records up to a number, as if a store had kept them."""
         records = [record for kind in RECORDS.values() for record in other.of(kind)]
         records = sorted((record for record in records if number_of(record) <= number), key=number_of)
         self.add(records)
@@ -384,12 +386,12 @@ class Journal:
             self._numbers = count(number + 1)
 
     def go_on_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
-        """Begin after a number; ``read`` reads the records up to it, oldest first, when somebody asks."""
+        """Start after a number; ``read`` loads the records up to it, oldest first, when they are needed."""
         self._numbers = count(number + 1)
         self._read_earlier = read
 
-    def of(self, kind: type[Kept]) -> list[Kept]:
-        """The records of a kind, oldest first, as they came."""
+    def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
+        """The records of a kind, oldest first, unmasked."""
         self._read()
         return [*self._earlier.of(kind), *self._new.of(kind)][-ENTRIES_MAX:]
 
@@ -406,28 +408,28 @@ class Journal:
 
     @property
     def dropped(self) -> int:
-        """How many requests were dropped to make room."""
+        """The number of requests that were dropped to make room."""
         self._read()
         kept = len(self._earlier.of(JournalEntry)) + len(self._new.of(JournalEntry))
         return self._new.dropped + max(kept - ENTRIES_MAX, 0)
 
     @property
     def statuses(self) -> list[StatusReached]:
-        """The statuses that were reached, oldest first."""
+        """All reached statuses, oldest first."""
         return self.of(StatusReached)
 
     @property
     def agenda_events(self) -> list[AgendaEvent]:
-        """What was due and has happened, oldest first."""
+        """The agenda entries that have run, oldest first."""
         return self.of(AgendaEvent)
 
     @property
     def failures(self) -> list[Failure]:
-        """The commands that failed, oldest first, without secrets."""
+        """The commands that failed, oldest first, masked."""
         return [self._masking.record(failure) for failure in self.of(Failure)]
 
     def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
-        """What the scenario decided for an attempt and why, without secrets; None if nothing is known."""
+        """Explain the scenario's decision for an attempt, masked; None if no decision is known."""
         self._read()
         by_id = transaction_id or ""
         decided = self._new.decided.get(by_id) or self._earlier.decided.get(by_id)
@@ -442,7 +444,7 @@ class Journal:
     def entries(
         self, wanted: Wanted | None = None, *, newest_first: bool = False, with_bodies: bool = True
     ) -> Iterator[JournalEntry]:
-        """The wanted entries (default: all), without secrets; each is masked when it is taken.
+        """Yield the wanted entries (default: all), each masked when it is taken.
 
         Without bodies and headers, masking takes much less time.
         """
@@ -452,34 +454,34 @@ class Journal:
                 yield self._masked(entry.readable() if with_bodies else entry.without_bodies())
 
     def unmasked(self) -> list[JournalEntry]:
-        """All entries as they came, oldest first; what is shown of them has to pass ``masked``."""
+        """All entries unmasked, oldest first; pass any text that is shown through ``masked``."""
         return self.of(JournalEntry)
 
     def masked(self, text: str) -> str:
-        """A text without secrets."""
+        """Mask the secrets in a text."""
         return self._masking.text(text)
 
     def _masked(self, readable: JournalEntry) -> JournalEntry:
         return self._masking.record(readable).cut(readable)
 
     def actions(self, orders: frozenset[str | None] | None = None) -> Iterator[PerformedAction]:
-        """All actions, or those on some orders, oldest first, without secrets."""
+        """Yield all actions, or those on some orders, oldest first, masked."""
         return (
-            self._masking.record(taken)
-            for taken in self.of(PerformedAction)
-            if orders is None or taken.order_id in orders
+            self._masking.record(action)
+            for action in self.of(PerformedAction)
+            if orders is None or action.order_id in orders
         )
 
     def choices(self) -> Iterator[Reconfigured]:
-        """What was in force before somebody chose otherwise, oldest first, without secrets."""
+        """Yield the changes of settings and scenario, oldest first, masked."""
         return map(self._masking.record, self.of(Reconfigured))
 
     def returns(self) -> list[PerformedAction]:
-        """The visits of customers to shops after they paid, or gave up; they have no secrets."""
-        return [taken for taken in self.of(PerformedAction) if taken.action == RETURN]
+        """The returns of customers to the shop, after they paid or gave up; they hold no secrets."""
+        return [action for action in self.of(PerformedAction) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:
-        """The records since the last call, without secrets, for a store that keeps them."""
+        """Yield the records since the last call, masked, for the store."""
         while self._unstored:
             try:
                 record = self._unstored.popleft()
@@ -493,9 +495,9 @@ class Journal:
                 yield self._masking.record(record)
 
     def put_back(self, records: Sequence[Record]) -> None:
-        """Have records taken again, which the store did not take."""
+        """Put back records that the store failed to save."""
         self._unstored.extendleft(reversed(records))
 
     def find(self, entry_id: str) -> JournalEntry | None:
-        """A request by its id, without secrets."""
+        """Find a request by its id, masked."""
         return next(self.entries(lambda entry: entry.id == entry_id, newest_first=True), None)

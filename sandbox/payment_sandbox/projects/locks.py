@@ -12,11 +12,11 @@ A thread that holds a lock may only acquire locks of a higher rank:
 7. ``EVENTS``: one per project.
 8. ``PACER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
 
-``LOADING``, which modules are loaded under, comes after all of them, and those of pages that are made once
-(the OpenAPI description, the documentation) before.
+``LOADING``, held while a module is loaded, comes after all of them. The locks of pages that are built once
+(the OpenAPI description, the documentation) come before.
 
-No thread waits for the network, a receiver or another thread's work while it holds any lock but ``ADVANCE``.
-Tests enable the check (``check_order``), so a lock acquired out of order fails them.
+A thread that waits for the network, a receiver or another thread's work holds no lock but ``ADVANCE``.
+Tests enable ``check_order``, so a lock acquired out of order fails them.
 """
 
 from threading import Lock, local
@@ -49,7 +49,7 @@ class LockOrderBroken(AssertionError):
 
 
 def ranked_lock(rank: int) -> "Lock | RankedLock":
-    """A lock of this rank; a plain one if the check is disabled."""
+    """Create a lock of this rank; a plain lock if the check is disabled."""
     return RankedLock(rank) if _is_checked else Lock()
 
 
@@ -69,16 +69,16 @@ class RankedLock:
         ranks: list[int] = _held.__dict__.setdefault("ranks", [])
         if blocking and ranks and max(ranks) >= self._rank:
             raise LockOrderBroken(f"a lock of rank {self._rank} was acquired while holding {ranks}")
-        taken = self._lock.acquire(blocking, timeout)
-        if taken:
+        is_acquired = self._lock.acquire(blocking, timeout)
+        if is_acquired:
             ranks.append(self._rank)
-        return taken
+        return is_acquired
 
     def release(self) -> None:
         """Release the lock."""
         self._lock.release()
         ranks: list[int] = _held.__dict__.setdefault("ranks", [])
-        if self._rank in ranks:  # another thread may release an advance lock
+        if self._rank in ranks:  # false if another thread acquired it: advance locks
             ranks.remove(self._rank)
 
     def locked(self) -> bool:

@@ -14,7 +14,7 @@ FURTHER_MAX: Final = 50
 
 
 class Changed(NamedTuple):
-    """What somebody wants to be otherwise in a webhook that is sent once more; None: as it was."""
+    """Changes to a resent webhook; None keeps the original value."""
 
     url: str | None = None
     body: str | None = None
@@ -24,25 +24,25 @@ UNCHANGED: Final = Changed()
 
 
 class QueuedDelivery(NamedTuple):
-    """A delivery to attempt; ``forced`` if it was requested manually, and perhaps ``changed``."""
+    """A delivery to attempt; ``forced`` if a person asked for it, who may also have ``changed`` it."""
 
     delivery_id: str
     order_id: str
     forced: bool = False
     changed: Changed = UNCHANGED
-    job: int = 0  # its number in a store that several servers share
+    job: int = 0  # its number in a shared store
 
     @property
     def is_changed(self) -> bool:
-        """Whether it is not the webhook itself."""
+        """Whether the webhook differs from the original."""
         return self.changed != UNCHANGED
 
 
 class Awaited:
-    """The deliveries that one caller waits for: all of some orders, and a few that handlers cause elsewhere.
+    """The deliveries that a caller waits for: all of some orders, and a few that handlers cause elsewhere.
 
-    What the handlers of a shop cause cannot be told from what other clients do meanwhile, so the number of
-    further deliveries is limited: otherwise a caller would wait for as long as there is traffic.
+    Deliveries caused by the shop's handlers look like those caused by other clients, so the number of
+    further deliveries is limited. Without a limit, a caller would wait for as long as there is traffic.
     """
 
     __slots__ = ("further", "goes_first", "orders", "remaining")
@@ -55,7 +55,7 @@ class Awaited:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be waited for."""
+        """Whether the wait is over."""
         return not self.remaining and self.further <= 0
 
     def added(self, order_id: str) -> None:
@@ -71,15 +71,15 @@ class Awaited:
 
 
 class DeliveryQueue:
-    """Numbered deliveries: first in, first out, unless a caller waits for an order's.
+    """Numbered deliveries: first in, first out, but orders that a caller waits for go first.
 
-    Those of one order are always taken in their order. It has no lock of its own.
+    The deliveries of one order keep their sequence. The queue has no lock of its own.
     """
 
     def __init__(self) -> None:
         self._numbers = count(1)
         self.pending: dict[int, QueuedDelivery] = {}  # admitted and not finished, oldest first
-        self._queue: deque[int] = deque()  # may still contain numbers that went first
+        self._queue: deque[int] = deque()  # may still contain numbers that were taken early
         self._queue_of: dict[str, deque[int]] = {}  # by order
         self._first: dict[str, None] = {}  # the orders whose deliveries go first
         self._awaited: list[Awaited] = []
@@ -106,7 +106,7 @@ class DeliveryQueue:
                 self._first[order_id] = None
 
     def take(self) -> int | None:
-        """Take the next number: the oldest of an order that goes first, or else the oldest of all."""
+        """Take the next number: the oldest of a preferred order, or else the oldest of all."""
         while self._first:
             order_id = next(iter(self._first))
             if order_id in self._queue_of:
@@ -116,7 +116,7 @@ class DeliveryQueue:
             number = self._queue.popleft()
             queued = self.pending.get(number)
             numbers = self._queue_of.get(queued.order_id) if queued is not None else None
-            if queued is not None and numbers and numbers[0] == number:  # it has not gone first
+            if queued is not None and numbers and numbers[0] == number:  # not taken early
                 return self._take_of(queued.order_id)
         return None
 
@@ -127,12 +127,12 @@ class DeliveryQueue:
             awaited.finished(order_id)
 
     def clear(self) -> None:
-        """Give up what is queued."""
+        """Give up all queued deliveries."""
         while (number := self.take()) is not None:
             self.finish(number)
 
     def begin_waiting(self, orders: Iterable[str] | None) -> Awaited:
-        """Await the deliveries of these orders, which then go first; None: of all with one pending now."""
+        """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
         pending = [queued.order_id for queued in self.pending.values()]
         names = frozenset(pending if orders is None else orders)
         remaining = sum(order_id in names for order_id in pending)
@@ -143,7 +143,7 @@ class DeliveryQueue:
         return awaited
 
     def end_waiting(self, awaited: Awaited) -> None:
-        """Await them no longer."""
+        """Stop awaiting these deliveries."""
         self._awaited.remove(awaited)
 
     def _take_of(self, order_id: str) -> int:
@@ -155,14 +155,14 @@ class DeliveryQueue:
 
 
 class Released(NamedTuple):
-    """What to do after held webhooks were released."""
+    """The follow-up to a release of held webhooks."""
 
     needs_carrier: bool
-    wakes: bool  # in the meantime, something became due earlier
+    wakes: bool  # meanwhile, an earlier agenda entry was added
 
 
 class Held:
-    """The webhooks that a call holds back until its response is sent."""
+    """The webhooks deferred until the response of a call is sent."""
 
     __slots__ = ("is_over", "numbers", "outbox", "wakes")
 
@@ -173,14 +173,14 @@ class Held:
         self.is_over = False
 
     def holds(self, outbox: "Outbox") -> bool:
-        """Whether it holds back what is put into this outbox."""
+        """Whether deliveries put into this outbox are held back."""
         return self.outbox is outbox and not self.is_over
 
 
 class Outbox:
     """A queue with one carrier at a time.
 
-    ``put`` and ``release`` return whether a carrier has to be started.
+    ``put`` and ``release`` return whether a carrier must be started.
     """
 
     def __init__(self, events: Events) -> None:
@@ -207,7 +207,7 @@ class Outbox:
             return self._needs_carrier()
 
     def release(self, held: Held) -> Released:
-        """Queue the deliveries that were held back, and hold back no more; a second call does nothing."""
+        """Queue the held deliveries, and hold back no more; a second call is a no-op."""
         with self._changed:
             numbers, held.numbers = held.numbers, deque()
             wakes, held.wakes = held.wakes, False
@@ -221,7 +221,7 @@ class Outbox:
 
     @contextmanager
     def past_the_queue(self, queued: QueuedDelivery) -> Iterator[None]:
-        """Count a delivery made by the caller as under way."""
+        """Count a delivery that the caller makes itself, outside the queue, as under way."""
         with self._changed:
             self._was_idle = False
             number = self._queue.admit(queued)
@@ -230,7 +230,7 @@ class Outbox:
 
     @contextmanager
     def taking_held(self, held: Held) -> Iterator[QueuedDelivery | None]:
-        """Take the next delivery that is held back; the caller makes it, outside the queue."""
+        """Take the next held delivery; the caller makes it itself, outside the queue."""
         with self._changed:
             number = held.numbers.popleft() if held.numbers and not self.is_closed else None
         if number is None:
@@ -252,7 +252,7 @@ class Outbox:
                 self._note()
 
     def next(self) -> QueuedDelivery | None:
-        """The next delivery for the carrier; on None the carrier stops."""
+        """Take the next delivery for the carrier; on None the carrier stops."""
         with self._changed:
             self._end_delivery()
             self._under_way = number = self._queue.take()
@@ -262,13 +262,13 @@ class Outbox:
             return self._queue.pending[number] if number is not None else None
 
     def hand_over(self) -> None:
-        """End the carrier's delivery; another carrier goes on."""
+        """End the carrier's turn; another carrier takes over."""
         with self._changed:
             self._end_delivery()
 
     @contextmanager
     def awaiting(self, orders: Iterable[str] | None = None) -> Iterator[Awaited]:
-        """Await the deliveries of these orders, which then go first; None: of all with one pending now."""
+        """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
         with self._changed:
             awaited = self._queue.begin_waiting(orders)
         try:
@@ -286,7 +286,7 @@ class Outbox:
             return self._is_settled(awaited)
 
     def wake(self) -> None:
-        """Have those who wait look again whether it is enough."""
+        """Wake the waiting threads to check ``enough`` again."""
         with self._changed:
             self._changed.notify_all()
 

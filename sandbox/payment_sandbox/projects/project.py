@@ -20,7 +20,7 @@ from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import Held, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.relay import Left, Relay
+from payment_sandbox.projects.relay import KeptWebhook, Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Chosen, ForOthers, Storage
@@ -29,7 +29,7 @@ from payment_sandbox.scenarios.model import Scenario
 SETTLE_SECONDS: float = 60.0
 HANDED_OVER_SECONDS: float = 0.02
 ADDRESSES: Final = ("webhook_url", "forward_to")
-"""Settings that may have secrets: an address has to be called as it is."""
+"""Settings that may contain secrets: an address must be called unmasked."""
 
 
 class ProjectReset(Refusal):
@@ -39,23 +39,23 @@ class ProjectReset(Refusal):
 
 
 class Services(Protocol):
-    """What a project needs from its host: it delivers webhooks, wakes running clocks, and knows the time."""
+    """The host of a project: delivers webhooks, wakes running clocks, and reads the time."""
 
     real: RealTime
     public_url: str
-    """Where merchants and payers reach the server, without a trailing slash."""
+    """The base URL for merchants and payers, without a trailing slash."""
     delivers: bool
     """Whether webhooks are delivered at all; if not, nothing waits for them."""
     quotas: Quotas
     meter: Meter | None
-    """Counts what all projects keep; None if there are no quotas for that."""
+    """Counts the records and bytes of all projects; None without quotas."""
 
     def carry(self, project: "Project", epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox, one at a time, on another thread or once this one waits."""
+        """Deliver the webhooks in the outbox, one at a time, on another thread or when this one waits."""
         ...
 
-    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
-        """Deliver what was left for this thread to deliver, before it waits."""
+    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
+        """Deliver the webhooks deferred to this thread, before it waits."""
         ...
 
     def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
@@ -63,11 +63,11 @@ class Services(Protocol):
         ...
 
     def pause(self, seconds: float) -> None:
-        """Let real time pass, while another server works."""
+        """Wait in real time for another server."""
         ...
 
     def wake(self, project: "Project") -> None:
-        """Check again when the project has something due."""
+        """Check again when the project's next agenda entry is due."""
         ...
 
     def order_created(self) -> None:
@@ -88,7 +88,7 @@ class Services(Protocol):
 
 
 class Unattended:
-    """For projects without a server: nothing is delivered, and clocks move only by calls."""
+    """The host of a project without a server: no deliveries, and clocks that move only by calls."""
 
     delivers = False
     public_url = ""
@@ -101,7 +101,7 @@ class Unattended:
     def carry(self, project: "Project", epoch: Epoch) -> None:
         """Leave it in the outbox."""
 
-    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Do nothing."""
 
     def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
@@ -139,8 +139,8 @@ class Project:
         self.events = Events(self.masking)
         self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
-        self.used_at_seconds = services.real.monotonic_seconds()  # of its last call
-        self.stored_use_seconds = 0.0  # when its last call was stored, if several servers share it
+        self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
+        self.stored_use_seconds = 0.0  # time of the last stored call, in a shared store
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.slots = Slots()
         self.account = Account(services.meter) if services.meter is not None else None
@@ -152,7 +152,7 @@ class Project:
     # Epochs
 
     def fresh_epoch(self, number: int, settings: Settings) -> Epoch:
-        """A new epoch in its initial state; it is not the current one yet."""
+        """Create an epoch in its initial state, which is not the current one yet."""
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
         store = self.storage.store()
@@ -162,15 +162,15 @@ class Project:
         return epoch
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
-        """Ask this rehearsal at every step from now on; a reset keeps it."""
+        """Consult this rehearsal at every step from now on; a reset keeps it."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
     def begin(self, *, is_due: bool = False) -> None:
-        """Save the first epoch to the storage; ``is_due`` if the server needs the project to start.
+        """Save the first epoch to the storage; ``is_due`` if the server cannot start without the project.
 
         Raises:
-            QuotaReached: the server keeps as much as it may, and the project is not due.
-            Invalid: its settings have a secret, and it is not due.
+            QuotaReached: the server's quota is used up, and the project is not due.
+            Invalid: the settings contain a secret, and the project is not due.
         """
         with self._state_lock:
             if not is_due:
@@ -178,13 +178,13 @@ class Project:
             self._commit_whole(self.epoch, is_due=is_due)
 
     def adopt(self, epoch: Epoch) -> None:
-        """Use an epoch that is already in the storage."""
+        """Make an epoch that is already in the storage the current one."""
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
         self.relay.clear()
 
     def reset(self) -> None:
-        """Return to the initial state (CTL-09); work still under way has no effect."""
+        """Return to the initial state (CTL-09); work in progress has no effect."""
         with self.alone():
             epoch = self.fresh_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._swap(epoch, ChangeSet())
@@ -202,8 +202,8 @@ class Project:
 
         Raises:
             ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
-            Invalid: its settings, scenario or faults have a secret that this one's have not.
-            QuotaReached: it would keep too much.
+            Invalid: its settings, scenario or faults contain a secret that those of the current epoch do not.
+            QuotaReached: the restored epoch exceeds a quota.
         """
         with self.alone():
             self._current(expected)
@@ -227,16 +227,16 @@ class Project:
         self.services.forget(self)
 
     def is_over(self) -> bool:
-        """Whether it was not used for as long as its settings let it live."""
+        """Whether the project has been idle for longer than its settings allow."""
         most = self.settings.idle_seconds_max
         return most is not None and self.unused_seconds() > most
 
     def unused_seconds(self) -> float:
-        """Real seconds since its last call."""
+        """Real seconds since the last call of the project."""
         return self.services.real.monotonic_seconds() - self.used_at_seconds
 
     def end_waiting(self) -> None:
-        """End all calls that wait for something in this project."""
+        """End all waiting calls of this project."""
         self.events.end()
         self.relay.wake()
 
@@ -249,7 +249,7 @@ class Project:
         return before
 
     def _refuse_secrets(self, before: State | None, after: State) -> None:
-        """Refuse settings, a scenario or faults with secrets: they are kept and shown as they are."""
+        """Refuse settings, a scenario or faults with secrets, because these are stored and shown unmasked."""
         old, new = before.chosen if before is not None else Chosen({}, {}, {}), after.chosen
         for name in vars(new):
             document = {
@@ -259,7 +259,7 @@ class Project:
             }
             paths = list(self.masking.secrets(document, ADDRESSES))
             if paths:
-                message = f"must not have {SECRETS}, because it is kept and shown as it is"
+                message = f"must not contain {SECRETS}, because it is stored and shown unmasked"
                 raise Invalid([Violation(path, message) for path in paths])
 
     def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
@@ -282,7 +282,7 @@ class Project:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let nobody else change the project, on this server or another, and know its newest state."""
+        """Lock the project against changes by this server and others, with its newest state loaded."""
         with self._state_lock, self.storage.transaction(self):
             yield
 
@@ -290,14 +290,14 @@ class Project:
     def edit(
         self, epoch: Epoch | None = None, now: datetime | None = None, *, is_due: bool = False
     ) -> Iterator[Edit]:
-        """Change state as one unit; ``epoch`` is the one the caller works on, ``now`` an event's time.
+        """Make one atomic change; ``epoch`` is the caller's epoch, ``now`` the time of an event.
 
-        With ``is_due`` the service owes the change, and no quota refuses it.
+        A change that ``is_due`` is owed by the service, and no quota refuses it.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
-            QuotaReached: the project would keep too much, and the change is not due.
-            Invalid: settings, scenario or faults would have a secret, and the change is not due.
+            QuotaReached: the change exceeds a quota, and is not due.
+            Invalid: settings, scenario or faults would contain a secret, and the change is not due.
         """
         with self.alone():
             current = self._current(epoch)
@@ -313,7 +313,7 @@ class Project:
             is_earlier = edit.apply(change)
             self._telling.acquire()
         try:
-            needs_carrier = self._tell(edit)
+            needs_carrier = self._publish(edit)
         finally:
             self._telling.release()
         self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
@@ -330,18 +330,18 @@ class Project:
 
     def _record(self, edit: Edit) -> None:
         """Add an edit's records to the journal, and publish its events."""
-        for event in edit.tell(self.services.real.wall_now()):
+        for event in edit.record(self.services.real.wall_now()):
             if event.build is None:
                 self.events.publish(event.kind, **event.data)
             else:
                 self.events.publish_lazily(event.kind, event.build)
 
-    def _tell(self, edit: Edit) -> bool:
-        """Record and publish what happened, and queue webhooks; True if a carrier is needed."""
+    def _publish(self, edit: Edit) -> bool:
+        """Record and publish an edit, and queue its webhooks; True if a carrier is needed."""
         self._record(edit)
         outbox = edit.epoch.outbox
         if edit.epoch.store.is_shared:
-            return False  # the courier's server, which may be this one, puts what is stored into its outbox
+            return False  # the courier's server, perhaps this one, queues the stored jobs
         return any([outbox.put(queued, edit.caller.held) for queued in edit.to_send])
 
     def _follow(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
@@ -362,17 +362,17 @@ class Project:
             self.services.wake(self)
 
     def hold_clock(self) -> bool:
-        """Claim the clock for an advance; False if one on another server has it."""
+        """Claim the clock for an advance; False if an advance on another server holds it."""
         return self.storage.hold_clock(self)
 
     def let_clock_go(self, epoch: Epoch) -> None:
-        """Release the clock with the next change; a reset has released it already."""
+        """Release the clock with the next change; after a reset, a no-op."""
         if epoch is self.epoch:
             self.storage.let_clock_go()
 
     @contextmanager
     def exclusively(self, epoch: Epoch | None = None) -> Iterator[Epoch]:
-        """Block edits for a moment; for changes to an epoch that are not stored.
+        """Block edits for a moment, for changes to an epoch that are not stored.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
@@ -382,7 +382,7 @@ class Project:
 
     @contextmanager
     def as_stored(self, epoch: Epoch) -> Iterator[None]:
-        """Read an epoch as it is stored; of several servers, no other one changes it meanwhile.
+        """Read an epoch as it is stored, and keep other servers from changing it meanwhile.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
@@ -393,7 +393,7 @@ class Project:
 
     @contextmanager
     def unless_edited(self) -> Iterator[bool]:
-        """Block edits for a moment if there is none just now; whether there is none."""
+        """Block edits for a moment, unless one is in progress; yields whether edits are blocked."""
         is_free = self._state_lock.acquire(blocking=False)
         try:
             yield is_free
@@ -416,7 +416,7 @@ class Project:
         self.change_faults(lambda before: faults)
 
     def change_faults(self, change: Callable[[Faults], Faults]) -> None:
-        """Set faults that depend on those of before; both as one change."""
+        """Read and replace the faults in one atomic change."""
         with self.edit() as edit:
             faults = change(edit.state.faults)
             if faults is edit.state.faults:
@@ -428,7 +428,7 @@ class Project:
     def change_settings(self, data: Any, *, unless: Callable[[], bool] = lambda: False) -> None:
         """Change some settings; if one is invalid, nothing changes (CTL-01).
 
-        Nothing changes either if ``unless`` is true; it is asked while nobody else can change the project.
+        The call is a no-op if ``unless`` returns true, which is evaluated with the project locked.
         """
         with self.edit() as edit:
             if unless():
@@ -445,7 +445,7 @@ class Project:
                 edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
-            self.put_back(self.relay.take_left())
+            self.put_back(self.relay.take_kept())
 
     # Webhooks
 
@@ -454,14 +454,14 @@ class Project:
         if epoch.outbox.put(queued, caller().held):
             self.services.carry(self, epoch)
 
-    def put_back(self, remaining: list[Left]) -> None:
-        """Queue webhooks that have waited for a listener, unless a reset has dropped them."""
+    def put_back(self, remaining: list[KeptWebhook]) -> None:
+        """Requeue webhooks that waited for a listener, unless a reset has dropped them."""
         for epoch, queued in remaining:
             if epoch is self.epoch:
                 self.put(epoch, queued)
 
     def release(self, held: Held) -> None:
-        """Release the webhooks that were held back."""
+        """Queue the webhooks that were held back."""
         released = held.outbox.release(held)
         if released.needs_carrier:  # so its epoch has not ended
             self.services.carry(self, self.epoch)
@@ -493,9 +493,9 @@ class Project:
         enough: Callable[[], bool] = lambda: False,
         orders: Iterable[str] | None = None,
     ) -> bool:
-        """Deliver what this thread has to, and wait until the webhooks of these orders are answered.
+        """Deliver the webhooks deferred to this thread, and wait for the answers to those of these orders.
 
-        Without orders, it waits for all webhooks that are queued or under way when it is called. False on
+        Without orders, wait for all webhooks queued or under way at the time of the call. Returns False on
         timeout, or once ``enough`` is true.
         """
         if not self.services.delivers:
@@ -507,12 +507,12 @@ class Project:
         def is_late() -> bool:
             return enough() or monotonic_seconds() >= until_seconds
 
-        while self.storage.awaits_courier and not is_late():  # it hands over between two attempts
+        while self.storage.awaits_courier and not is_late():  # the courier hands over between two attempts
             self.services.pause(HANDED_OVER_SECONDS)
             self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
-            self.services.deliver_left(lambda: is_late() or outbox.is_settled(awaited))
-            if caller().is_handling(outbox):  # it would wait for itself
+            self.services.deliver_deferred(lambda: is_late() or outbox.is_settled(awaited))
+            if caller().is_handling(outbox):  # a callback would wait for itself
                 return True
             return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), enough)
 
@@ -536,7 +536,7 @@ class Project:
         return self.epoch.find_order(order_id)
 
     def real_seconds_until_due(self) -> float | None:
-        """How long until something on the agenda is due; None if the clock needs a call to get there."""
+        """Real time until the next agenda entry is due; None if only a call can move the clock there."""
         epoch = self.epoch
         head = epoch.timeline.head()
         if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the pacer when it ends

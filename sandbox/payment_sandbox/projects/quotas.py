@@ -1,8 +1,8 @@
-"""How much a server keeps: what is counted, and the refusal of what would be more than a quota allows.
+"""Quotas on stored records: the counters, and the refusal of changes beyond a quota.
 
-Every store counts what a commit makes it keep, and asks its project's account before it writes anything. A
-request is refused if it would make the project or the server keep more than it may. What the service owes
-(events that are due, attempts of webhooks) is counted and never refused.
+Every store computes the usage after a commit, and asks its project's account before it writes. A request
+that would exceed a quota of the project or the server is refused. Changes that the service owes (due
+events, webhook attempts) are counted and never refused.
 """
 
 from collections.abc import Iterator
@@ -13,63 +13,63 @@ from typing import Final, NamedTuple
 from payment_sandbox.orders.refusals import Refusal
 
 MEGABYTE: Final = 1_000_000
-WHAT_TO_DO: Final = "reset a project, or delete one"
+REMEDY: Final = "reset or delete a project"
 
 
 class QuotaReached(Refusal):
-    """It would be more than the project or the server may keep; nothing has changed."""
+    """The change would exceed a quota of the project or the server; nothing has changed."""
 
     rule = "SET-08"
 
 
 class Usage(NamedTuple):
-    """What a project keeps: orders with their refunds, and the bytes of all its records."""
+    """The usage of a project: the number of orders and refunds, and the bytes of all its records."""
 
     orders: int = 0
     bytes: int = 0
 
 
 class Quotas(NamedTuple):
-    """How much a server takes; None means any number.
+    """The quotas of a server; None means unlimited.
 
-    Bytes are those of all that a snapshot holds: orders, stored cards, QR requests, webhooks with their
-    attempts, the agenda, settings, scenario and faults. The journal has a bound of its own.
+    Bytes count the contents of a snapshot: orders, stored cards, QR requests, webhooks with their attempts,
+    the agenda, settings, scenario and faults. The journal has a bound of its own.
     """
 
     projects: int | None = None
-    orders: int | None = None  # of each project
-    bytes: int | None = None  # of each project
+    orders: int | None = None  # per project
+    bytes: int | None = None  # per project
     bytes_in_all: int | None = None
 
     @property
     def needs_meter(self) -> bool:
-        """Whether anything has to be counted."""
+        """Whether there is any quota on orders or bytes."""
         return self.orders is not None or self.needs_bytes
 
     @property
     def needs_bytes(self) -> bool:
-        """Whether bytes have to be counted."""
+        """Whether there is a quota on bytes."""
         return self.bytes is not None or self.bytes_in_all is not None
 
     def refuse_growth(self, before: Usage, after: Usage, bytes_in_all: int) -> None:
-        """Refuse a change that makes a project keep more, beyond a quota.
+        """Refuse a change that increases the usage of a project beyond a quota.
 
         Raises:
-            QuotaReached: names the quota, what is used of it, and what to do.
+            QuotaReached: names the quota, its usage, and a remedy.
         """
         more_orders, more_bytes = after.orders - before.orders, after.bytes - before.bytes
         if self.orders is not None and more_orders > 0 and after.orders > self.orders:
             most = f"a project may have {self.orders} orders here (--max-orders)"
-            used, more = f"this one has {before.orders}", f"{more_orders} more"
+            used, more = f"this one has {before.orders}", str(more_orders)
         elif self.bytes is not None and more_bytes > 0 and after.bytes > self.bytes:
             most = f"a project may keep {_megabytes(self.bytes)} here (--max-megabytes)"
-            used, more = f"this one keeps {_megabytes(before.bytes)}", f"{_megabytes(more_bytes)} more"
+            used, more = f"this one keeps {_megabytes(before.bytes)}", _megabytes(more_bytes)
         elif self.bytes_in_all is not None and 0 < more_bytes > self.bytes_in_all - bytes_in_all:
             most = f"this server may keep {_megabytes(self.bytes_in_all)} (--max-megabytes-in-all)"
-            used, more = f"it keeps {_megabytes(bytes_in_all)}", f"{_megabytes(more_bytes)} more"
+            used, more = f"it keeps {_megabytes(bytes_in_all)}", _megabytes(more_bytes)
         else:
             return
-        raise QuotaReached(f"{most}; {used}, and this would be {more}: {WHAT_TO_DO}")
+        raise QuotaReached(f"{most}; {used}, and this change would add {more}: {REMEDY}")
 
 
 def _megabytes(count: int) -> str:
@@ -80,16 +80,16 @@ NO_QUOTAS: Final = Quotas()
 
 
 class Meter:
-    """Counts what all projects of a server keep."""
+    """The total usage of a server."""
 
     def __init__(self, quotas: Quotas) -> None:
         self.quotas = quotas
-        self.lock = Lock()  # guards what follows, and the usage of every account
+        self.lock = Lock()  # guards the total and the usage of every account
         self.bytes_in_all = 0
 
 
 class Account:
-    """What one project keeps, in whichever epoch; the server's meter counts it while the project is open."""
+    """The usage of one project across epochs, part of the server's total while the project is open."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -102,19 +102,19 @@ class Account:
         return self._meter.quotas.needs_bytes
 
     def open(self) -> None:
-        """Count this project from now on: it belongs to the server."""
+        """Add this project to the server's total."""
         with self._meter.lock:
             self._meter.bytes_in_all += 0 if self._is_open else self.usage.bytes
             self._is_open = True
 
     def close(self) -> None:
-        """Count this project no longer: it was deleted, or has moved."""
+        """Remove this project from the server's total, because it was deleted or has moved."""
         with self._meter.lock:
             self._meter.bytes_in_all -= self.usage.bytes if self._is_open else 0
             self._is_open = False
 
     def excess(self, usage: Usage) -> int:
-        """By how many bytes this is over the quota of a project or, with this, over that of the server."""
+        """The bytes by which this usage exceeds the quota of the project or of the server."""
         quotas, in_all = self._meter.quotas, self._meter.bytes_in_all + usage.bytes - self.usage.bytes
         return max(
             usage.bytes - quotas.bytes if quotas.bytes is not None else 0,
@@ -122,25 +122,25 @@ class Account:
         )
 
     def note(self, usage: Usage) -> None:
-        """Count what the project keeps now."""
+        """Set the project's usage."""
         with self._meter.lock:
             self._count(usage)
 
     def refuse_growth(self, more_bytes: int) -> None:
-        """Refuse what will be kept later, while it can still be refused.
+        """Refuse future growth early, while it can still be refused.
 
         Raises:
-            QuotaReached: it would be too much.
+            QuotaReached: the growth would exceed a quota.
         """
         usage = self.usage
         self._refuse(usage._replace(bytes=usage.bytes + more_bytes))
 
     @contextmanager
     def changing_to(self, usage: Usage, *, is_due: bool) -> Iterator[None]:
-        """Count what a change makes the project keep, unless writing it fails inside.
+        """Set the usage after a change, and restore it if the write inside fails.
 
         Raises:
-            QuotaReached: it would be too much, and is not ``is_due``.
+            QuotaReached: the change exceeds a quota, and not ``is_due``.
         """
         with self._meter.lock:
             before = self.usage

@@ -1,4 +1,4 @@
-"""What an edit records in the journal and publishes, once it is applied."""
+"""The journal records and events of an edit, added once it is applied."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ ACTION_FIELDS: Final = ("actor", "action")
 
 
 class Published(NamedTuple):
-    """An event to publish; ``build`` if its data is costly and rarely read."""
+    """An event to publish; ``build`` makes data that is costly and rarely read."""
 
     kind: str
     data: dict[str, Any]
@@ -45,7 +45,7 @@ class Moved(NamedTuple):
 
 
 class Recorder:
-    """Collects what an edit does, with the record that caused it."""
+    """Collects the records and events of an edit, and their cause."""
 
     def __init__(self, journal: Journal, cause: str | None) -> None:
         self.cause = cause
@@ -61,11 +61,11 @@ class Recorder:
 
     @property
     def actions(self) -> list[str]:
-        """What somebody did, for people."""
+        """The names of the recorded actions."""
         return [f"{each.actor} {each.action}" for each in self._records if isinstance(each, PerformedAction)]
 
     def note_event(self, event_id: str) -> None:
-        """Record the status that an attempt has reached by this event."""
+        """Record the status that an attempt reaches with this transaction event."""
         self._new_events.add(event_id)
 
     def record_action(
@@ -77,9 +77,9 @@ class Recorder:
         transaction_id: str | None,
         how: Mapping[str, Any],
     ) -> None:
-        """Record what somebody did; it causes the rest of the edit."""
+        """Record an action as the cause of the rest of the edit."""
         fields = {name: value for name, value in action.as_mapping().items() if name not in ACTION_FIELDS}
-        taken = PerformedAction(
+        performed = PerformedAction(
             self._journal.next_id("action"),
             at,
             at,  # real time is filled in when the edit is applied
@@ -90,17 +90,17 @@ class Recorder:
             transaction_id,
             {**fields, **how},
         )
-        self._records.append(taken)
-        self.cause = taken.id
+        self._records.append(performed)
+        self.cause = performed.id
 
     def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
-        """Record what was in force until somebody chose otherwise."""
+        """Record the settings or the scenario that are replaced."""
         is_short = len(json.dumps(before, default=str)) <= BODY_KEPT_BYTES
         choice = Reconfigured(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
         self._records.append(choice)
 
     def agenda_event(self, due: Due[Command], at: datetime) -> None:
-        """Record something that was due and happens now; it causes the rest of the edit."""
+        """Record a due event as the cause of the rest of the edit."""
         command = due.item
         event = AgendaEvent(
             self._journal.next_id("event"), command.order_id, command.kind, command.label, at, at
@@ -108,7 +108,7 @@ class Recorder:
         self._records.append(event)
         self.cause = event.id
 
-    def tell(
+    def record(
         self,
         orders: Iterable[Order],
         moves: list[Moved],
@@ -163,6 +163,6 @@ def _explained(transaction_id: str, decision: ScenarioDecision) -> dict[str, Any
     return {"transaction_id": transaction_id, **explain(decision)}
 
 
-def action_event(taken: PerformedAction) -> Published:
-    """The event that tells of an action."""
-    return Published("action", as_plain(taken))
+def action_event(action: PerformedAction) -> Published:
+    """Return the event for an action."""
+    return Published("action", as_plain(action))

@@ -19,11 +19,11 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
-"""The same at every start, so that bookmarks last."""
+"""Constant across restarts, so that bookmarks last."""
 
 
 class AlreadyMade(Refusal):
-    """Another server has just made a project with this id or key."""
+    """Another server has just created a project with this id or key."""
 
     rule = "CTL-06"
 
@@ -35,13 +35,13 @@ class Storages(Protocol):
         """The storage of one project."""
 
     def drawing(self, ids: Ids) -> AbstractContextManager[Ids]:
-        """The identifiers of new projects, to draw from; ``ids`` are the registry's own."""
+        """Provide the generator of ids for new projects; ``ids`` is the registry's own."""
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project and everything in it; ``fixed_key`` is the digest of a key that a user chose."""
+        """Delete a project with all its records; ``fixed_key`` is the digest of a user-chosen key."""
 
     def was_deleted(self, key_digest: str) -> bool:
-        """Whether a deleted project had this key, which a user chose."""
+        """Whether a deleted project had this user-chosen key."""
 
 
 NEW: Final = NewProjectForm()
@@ -49,7 +49,7 @@ NEW: Final = NewProjectForm()
 
 @lru_cache(maxsize=1024)
 def digest(api_key: str) -> str:
-    """The digest of an API key; cached, since clients send the same key again and again."""
+    """Compute the digest of an API key; cached, since clients repeat the same key."""
     return sha256(api_key.encode(errors="surrogateescape")).hexdigest()
 
 
@@ -57,7 +57,7 @@ class Registry:
     """Creates, finds and deletes projects."""
 
     is_shared = False
-    """Whether other servers have projects of it, too, so that looking one up may wait for a database."""
+    """Whether other servers share the registry, so that a lookup may wait for the database."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Registry:
         ids: Ids | None = None,
         clock: str = RUNNING,
     ) -> None:
-        """``ids`` generates project ids and API keys; without them, nothing stored gives a key away."""
+        """``ids`` generates project ids and API keys; by default, keys cannot be derived from stored data."""
         self.catalogue = catalogue
         self.services = services
         self.storages = storages
@@ -80,7 +80,7 @@ class Registry:
         self._ids = ids or Ids(fresh_seed())
 
     def go_on_with(self, ids: Ids) -> None:
-        """Generate project ids from where an earlier process has stopped."""
+        """Continue the project ids of an earlier process."""
         self._ids = ids
 
     def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
@@ -88,15 +88,15 @@ class Registry:
 
         Raises:
             Invalid: lists every wrong setting; nothing is created.
-            QuotaReached: the server keeps as much as it may; nothing is created.
+            QuotaReached: the server's quota is used up; nothing is created.
         """
-        given = dict(data) if isinstance(data, dict) else data
-        clock = given.pop("clock", self._clock) if isinstance(data, dict) else self._clock
-        start, settings = _both(
-            lambda: ClockStart.parse(clock), lambda: read_settings(given, Settings(), "", NEW)
+        values = dict(data) if isinstance(data, dict) else data
+        clock = values.pop("clock", self._clock) if isinstance(data, dict) else self._clock
+        start, settings = _read_both(
+            lambda: ClockStart.parse(clock), lambda: read_settings(values, Settings(), "", NEW)
         )
         if start.mode == FROZEN and start.at is None:
-            start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset begins at the same time
+            start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset returns to this time
         with self._lock:
             with self.storages.drawing(self._ids) as ids:
                 if not isinstance(data, dict) or "seed" not in data:
@@ -112,7 +112,7 @@ class Registry:
                 identity, settings, self.services, self.storages.storage(identity, self.services.real)
             )
             project.masking.api_key = key
-            project.begin(is_due=api_key is not None)  # such a key is declared when the server starts
+            project.begin(is_due=api_key is not None)  # fixed keys are declared at server start
             self._add(project)
         self.services.wake(project)
         return project, key
@@ -123,11 +123,11 @@ class Registry:
             self._add(project)
 
     def find(self, api_key: str) -> Project | None:
-        """The project with this API key."""
+        """Find a project by its API key."""
         return self._by_digest.get(digest(api_key))
 
     def is_known(self, api_key: str) -> bool:
-        """Whether a project has this API key, or a deleted one had it: a restart must not recreate it."""
+        """Whether a project has this API key, or a deleted one had it, which a restart must not recreate."""
         hashed = digest(api_key)
         return hashed in self._by_digest or self.storages.was_deleted(hashed)
 
@@ -136,7 +136,7 @@ class Registry:
         return key_digest in self._by_digest
 
     def find_by_id(self, project_id: str) -> Project | None:
-        """The project with this id, for pages that have it in their URL."""
+        """Find a project by the id in the URL of a page."""
         return self._by_id.get(project_id)
 
     def all(self) -> list[Project]:
@@ -144,15 +144,15 @@ class Registry:
         return self.loaded()
 
     def local(self, subject: str) -> Project | None:
-        """The project with this id or key digest, if it lives in this process."""
+        """Find a project in this process by its id or key digest."""
         return self._by_id.get(subject) or self._by_digest.get(subject)
 
     def count(self) -> int:
-        """How many projects there are."""
+        """The number of projects."""
         return len(self._by_id)
 
     def loaded(self) -> list[Project]:
-        """The projects that live in this process, oldest first."""
+        """The projects in this process, oldest first."""
         return list(self._by_id.values())
 
     def drop(self, project: Project) -> None:
@@ -164,7 +164,7 @@ class Registry:
     def delete(self, project: Project) -> None:
         """Delete a project: its key is refused from now on, and its pending work is dropped (CTL-07)."""
         key_digest = project.identity.key_digest
-        # other keys are generated, and never generated again
+        # a generated key is never generated again
         fixed_key = key_digest if project.identity.has_fixed_key else None
         with self._lock:
             self.storages.remove(project.project_id, fixed_key)
@@ -172,7 +172,7 @@ class Registry:
         project.end()
 
     def prune(self, unused_seconds: float) -> list[str]:
-        """Delete the projects that nobody has called for so many real seconds; returns their ids.
+        """Delete the projects that have been idle for this many real seconds; returns their ids.
 
         The first project stays, because everybody knows its key.
         """
@@ -197,7 +197,7 @@ class Registry:
         self.services.opened(project)
 
 
-def _both(
+def _read_both(
     read_start: Callable[[], ClockStart], read_rest: Callable[[], Settings]
 ) -> tuple[ClockStart, Settings]:
     violations = []

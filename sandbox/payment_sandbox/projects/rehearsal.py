@@ -1,4 +1,4 @@
-"""What a rehearsal changes in a project. It is asked at every step; without a rehearsal, nothing changes."""
+"""The hooks of a rehearsal, called at every step of a project; without a rehearsal, they are no-ops."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
@@ -14,67 +14,67 @@ Do = Callable[[Action], Order]
 
 
 class Rehearsal(Protocol):
-    """Sees the steps of a test, and lets some of them go otherwise."""
+    """Observes the steps of a test, and varies some of them."""
 
     is_elsewhere: bool
-    """Whether a shop in the process of its test handles webhooks on other threads than the test's."""
+    """Whether a shop in the test's process handles webhooks on other threads than the test's."""
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the shop asks the same without end, also when it gets no answer any more."""
+        """Whether the shop repeats the same request endlessly, even when it gets no more answers."""
         ...
 
     def call(self, method: str, path: str) -> Fault | None:
-        """A call of the shop: what goes wrong with it."""
+        """Choose the fault for a call of the shop; None for no fault."""
         ...
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """An order is answered; if ``is_stale``, as the shop has seen it before."""
+        """Return the body of a response with an order; ``is_stale`` if the body is an earlier version."""
         ...
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """An attempt to deliver a webhook: what happens to it."""
+        """Choose the effect on a webhook attempt; None delivers it as usual."""
         ...
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Somebody acts on an order: what they do instead."""
+        """Perform an action on an order, or another action in its place."""
         ...
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
-        """An attempt or a refund begins: its outcome; None leaves it to the scenario."""
+        """Choose the outcome of a new attempt or refund; None leaves it to the scenario."""
         ...
 
     def waits_forever(self, method: str, path: str) -> None:
-        """A call got no answer, and the shop has no limit for how long it waits."""
+        """Note a call that gets no answer from a shop that waits without a timeout."""
         ...
 
 
 class NoRehearsal:
-    """Changes nothing."""
+    """A rehearsal of no-ops."""
 
     is_elsewhere = False
     is_exhausted = False
 
     def call(self, method: str, path: str) -> None:
-        """No fault."""
+        """Choose no fault."""
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """As it is."""
+        """Return the body unchanged."""
         return body
 
     def webhook(self, delivery: Delivery) -> None:
-        """It arrives."""
+        """Deliver it as usual."""
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """They do what they do."""
+        """Perform the action unchanged."""
         return do(action)
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
-        """The scenario decides."""
+        """Leave the outcome to the scenario."""
         return None
 
     def waits_forever(self, method: str, path: str) -> None:
-        """Nobody asks."""
+        """Note nothing."""
 
 
 NO_REHEARSAL: Final = NoRehearsal()

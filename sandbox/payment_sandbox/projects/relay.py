@@ -16,33 +16,33 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch
 
-ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # for the listener, which gives the shop its five
+ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # beyond the five that the listener gives the shop
 RECORDED_SECONDS_MAX: Final = 5.0
-AWAY_SECONDS_MAX: Final = 10.0  # between two calls of a listener that is still there
-REPLACED_MAX: Final = 100  # listeners that are remembered
+AWAY_SECONDS_MAX: Final = 10.0  # between two calls of a live listener
+REPLACED_MAX: Final = 100  # replaced listeners to remember
 
 _by_hand = count(1)
 
 
 class Label(NamedTuple):
-    """Which attempt this is; equal labels mean the same attempt, also after a restart of the server."""
+    """The identity of an attempt; equal labels mean the same attempt, even after a restart of the server."""
 
     webhook: str
     number: int
     copy: int = 1
-    by_hand: int = 0  # a number of its own if somebody asked for it, so it is to be made in any case
+    by_hand: int = 0  # a unique number if a person asked for the attempt, which is then never a duplicate
 
     def __str__(self) -> str:
         return f"{self.webhook}/{self.number}/{self.copy}{f'/{self.by_hand}' if self.by_hand else ''}"
 
 
 def label_of(webhook: str, number: int, *, by_hand: bool) -> Label:
-    """The label of an attempt."""
+    """Create the label of an attempt."""
     return Label(webhook, number, by_hand=next(_by_hand) if by_hand else 0)
 
 
 class OfferedAttempt:
-    """One attempt that is offered to a listener, until it has been answered and recorded."""
+    """An attempt offered to a listener, until it is answered and recorded."""
 
     def __init__(self, label: Label, order_id: str, request: WebhookRequest, at: datetime) -> None:
         self.label = label
@@ -54,41 +54,41 @@ class OfferedAttempt:
         self._is_recorded = False
 
     def answered(self, reply: Reply) -> None:
-        """The shop's answer has come."""
-        with suppress(InvalidStateError):  # cancelled, or somebody else has answered
+        """Set the shop's answer."""
+        with suppress(InvalidStateError):  # cancelled, or already answered
             self._answer.set_result(reply)
 
     def cancel(self) -> None:
-        """Wait for no answer any more."""
+        """Stop waiting for an answer."""
         self._answer.cancel()
 
     def wait(self) -> Reply | None:
-        """The shop's answer; None if the listener did not report one in time."""
+        """Wait for the shop's answer; None if the listener reports none in time."""
         try:
             return self._answer.result(ANSWER_SECONDS_MAX)
         except (FutureTimeout, CancelledError):
             return None
 
     def end(self, *, is_recorded: bool) -> None:
-        """Note whether the answer is recorded, which the listener waits to hear; the first call counts."""
+        """Tell the waiting listener whether the answer is recorded; only the first call counts."""
         if not self._ended.is_set():
             self._is_recorded = is_recorded
             self._ended.set()
 
     def wait_until_recorded(self) -> bool:
-        """Whether the answer was recorded; if not, the same webhook will come again."""
+        """Wait until the answer is recorded; False if it is not, and the webhook will be sent again."""
         return self._ended.wait(RECORDED_SECONDS_MAX) and self._is_recorded
 
 
-Left = tuple["Epoch", QueuedDelivery]
+KeptWebhook = tuple["Epoch", QueuedDelivery]
 """A webhook that waits for a listener, and its epoch."""
 
 
 class Relay:
-    """Hands webhooks to a project's listener; while there is none, it keeps them.
+    """Hands webhooks to a project's listener, or keeps them until a listener comes.
 
-    Every call of a listener ends earlier ones: whoever waited there may have gone, which nobody tells. What
-    was taken and not answered is then offered again. The newest listener replaces older ones.
+    Every call of a listener ends its earlier calls, whose connections may be dead. Attempts that were taken
+    and not answered are then offered again. The newest listener replaces older ones.
     """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
@@ -96,7 +96,7 @@ class Relay:
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
         self._offered: dict[str, OfferedAttempt] = {}  # by label; not yet answered
         self._untaken: list[OfferedAttempt] = []
-        self._left: list[Left] = []
+        self._kept: list[KeptWebhook] = []
         self._newest_call = 0
         self._waiting_calls = 0
         self._open_until_seconds = 0.0
@@ -105,29 +105,29 @@ class Relay:
 
     # For the courier
 
-    def leave(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Keep a webhook until a listener comes; False if there is one."""
+    def keep(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
+        """Keep a webhook until a listener comes; False if a listener is there."""
         with self._changed:
             is_there = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
             if not is_there:
-                self._leave(epoch, queued)
+                self._keep(epoch, queued)
             return not is_there
 
-    def leave_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Keep a webhook that a listener took and did not answer; False if one waits for webhooks now."""
+    def keep_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
+        """Keep a webhook that a listener took and did not answer; False if a listener is waiting now."""
         with self._changed:
             if self._waiting_calls > 0:
                 return False
-            self._open_until_seconds = 0.0  # it seems to have gone
-            self._leave(epoch, queued)
+            self._open_until_seconds = 0.0  # the listener has probably gone
+            self._keep(epoch, queued)
             return True
 
-    def _leave(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
-        """Keep a webhook; what somebody asked for several times is sent once, as it was asked for last."""
+    def _keep(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
+        """Keep a webhook; of repeated manual resends, only the last is kept."""
         if queued.forced:
             same = (queued.delivery_id, True)
-            self._left = [left for left in self._left if (left[1].delivery_id, left[1].forced) != same]
-        self._left.append((epoch, queued))
+            self._kept = [kept for kept in self._kept if (kept[1].delivery_id, kept[1].forced) != same]
+        self._kept.append((epoch, queued))
 
     def offer(self, offers: list[OfferedAttempt]) -> None:
         """Offer attempts to the listener."""
@@ -137,7 +137,7 @@ class Relay:
             self._changed.notify_all()
 
     def withdraw(self, offers: list[OfferedAttempt]) -> None:
-        """Offer attempts no longer."""
+        """Withdraw offered attempts."""
         with self._changed:
             for offer in offers:
                 self._offered.pop(str(offer.label), None)
@@ -151,34 +151,34 @@ class Relay:
         """Whether a listener waits for webhooks."""
         return self._waiting_calls > 0
 
-    def take_left(self) -> list[Left]:
-        """The webhooks that waited; they are the caller's now."""
+    def take_kept(self) -> list[KeptWebhook]:
+        """Hand all kept webhooks over to the caller."""
         with self._changed:
-            waiting, self._left = self._left, []
+            waiting, self._kept = self._kept, []
             return waiting
 
     def clear(self) -> None:
-        """Drop everything: the epoch has ended."""
+        """Drop all kept webhooks and offers, because the epoch has ended."""
         with self._changed:
             offers = list(self._offered.values())
             self._offered.clear()
             self._untaken.clear()
-            self._left.clear()
+            self._kept.clear()
             self._changed.notify_all()
         for offer in offers:
             offer.cancel()
 
     def wake(self) -> None:
-        """Let waiting calls look again whether they are over."""
+        """Wake the waiting calls to check ``is_over`` again."""
         with self._changed:
             self._changed.notify_all()
 
     # For the listener
 
-    def arrive(self, listener: str) -> list[Left] | None:
-        """A listener is there and will ``take``; returns the webhooks that waited for one.
+    def arrive(self, listener: str) -> list[KeptWebhook] | None:
+        """Register a listener, which will ``take``; returns the kept webhooks.
 
-        None if another one has replaced it, or it has left.
+        Returns None if the listener has left, or another one has replaced it.
         """
         with self._changed:
             if listener in self._replaced:
@@ -188,10 +188,10 @@ class Relay:
             self._listener = listener
             self._untaken = list(self._offered.values())
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
-        return self.take_left()
+        return self.take_kept()
 
     def dismiss(self, listener: str) -> None:
-        """A listener leaves: a call of it that still waits, or arrives late, gets and sets nothing."""
+        """Unregister a listener; its waiting and late calls have no effect."""
         with self._changed:
             if listener:
                 self._refuse(listener)
@@ -212,7 +212,7 @@ class Relay:
             del self._replaced[next(iter(self._replaced))]
 
     def take(self, timeout_seconds: float, is_over: Callable[[], bool]) -> list[OfferedAttempt]:
-        """Wait for attempts to deliver; none if there are none in this time, or once ``is_over`` is true."""
+        """Wait for attempts to deliver; returns an empty list on timeout, or once ``is_over`` is true."""
         with self._changed:
             self._newest_call += 1
             call = self._newest_call

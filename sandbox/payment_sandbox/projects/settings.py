@@ -36,11 +36,11 @@ TYPES: Final = (
     "RequestEntityTooLarge",
     "UnsupportedMediaType",
 )
-"""The types of refusals of the merchant API that are no refusal of a rule."""
+"""The error types of the merchant API that belong to no rule."""
 
 
 class OwnErrorForm(Form):
-    """A refusal as the merchant's real account words it."""
+    """An error in the wording of the merchant's real account."""
 
     status = Whole(low=400, high=499, about="The HTTP status.")
     type = Text(about="The error's type.")
@@ -48,19 +48,19 @@ class OwnErrorForm(Form):
 
 
 def unknown_names(names: Iterable[str]) -> Iterator[str]:
-    """The names that are neither an error type nor a rule of the ledger."""
+    """Yield the names that are neither an error type nor a rule of the ledger."""
     names = list(names)
     if not names:
         return
     with LOADING:
-        from payment_sandbox.fidelity.ledger import rule_texts  # most projects have no such setting
+        from payment_sandbox.fidelity.ledger import rule_texts  # deferred: most projects have no such setting
 
     known = {*TYPES, *rule_texts(), *(kind.__name__ for kind in kinds_of_refusals())}
     yield from (name for name in names if name not in known)
 
 
 def own_error(errors: Mapping[str, Mapping[str, Any]], kind: str, rules: Iterable[str]) -> Mapping[str, Any]:
-    """What replaces parts of a refusal: what is set for its type, and over it for the first of its rules."""
+    """Return the overrides of a refusal: those for its type, then those for the first of its rules."""
     of_rule = next((errors[rule] for rule in rules if rule in errors), {})
     return {**errors.get(kind, {}), **of_rule}
 
@@ -76,10 +76,10 @@ class SettingsForm(Form):
     """The settings of a project."""
 
     name = Text(about="The merchant's name on the payment pages.")
-    owner = Text(about="Who made the project: a person, a team or a CI job.")
+    owner = Text(about="The owner of the project: a person, a team or a CI job.")
     expires_after = PeriodText(
         allow_none=True,
-        about="How long after its last call, in real time, a server deletes the project; null means never.",
+        about="Real time without calls after which a server deletes the project; null means never.",
     )
     mode = Choice((TEST, LIVE), about="test has the limits of test mode; in live, all methods work fully.")
     webhook_url = WebUrl(
@@ -87,7 +87,7 @@ class SettingsForm(Form):
     )
     forward_to = WebUrl(
         allow_none=True,
-        about="Where the command listen forwards all webhooks: they wait for it instead of being sent.",
+        about="The URL to which the command listen forwards webhooks; until it runs, they wait unsent.",
     )
     payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
@@ -111,9 +111,9 @@ class SettingsForm(Form):
     errors = Anything(
         keys=Text(),
         values=FormPart(OwnErrorForm),
-        about="Refusals as your real account words them, by rule id or error type; verify finds them.",
+        about="Errors in the wording of your real account, by rule id or error type; verify finds them.",
     )
-    unknown_fields = Choice(("drop", "reject"), about="What happens to unknown request keys.")
+    unknown_fields = Choice(("drop", "reject"), about="The handling of unknown request keys.")
     webhook_timing = Choice(
         (AFTER_RESPONSE, BEFORE_RESPONSE),
         about="Whether webhooks are sent after the response or before it.",
@@ -126,14 +126,14 @@ class SettingsForm(Form):
 
     @checks(although_invalid=True)
     def aliases_are_new_names(self, data: Mapping[str, Any], **options: Any) -> None:
-        """An alias must not be the name of a method."""
-        taken = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
-        if taken:
-            raise ValidationError({"aliases": taken})
+        """Refuse aliases that are the name of a method."""
+        wrong = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
+        if wrong:
+            raise ValidationError({"aliases": wrong})
 
     @checks(although_invalid=True)
     def errors_are_of_known_rules(self, data: Mapping[str, Any], **options: Any) -> None:
-        """Each is for a rule of the ledger, or for an error type."""
+        """Refuse errors for anything but a rule of the ledger or an error type."""
         problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
         unknown = {name: problem for name in unknown_names(data.get("errors", {}))}
         if unknown:
@@ -141,26 +141,26 @@ class SettingsForm(Form):
 
 
 class NewProjectForm(SettingsForm):
-    """The settings of a project, and its clock at the beginning."""
+    """The settings of a new project, and its initial clock."""
 
     clock = Text(about="running, frozen, or frozen@ with a time; by default as the server was started.")
 
 
-EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any time: a month has its length there
+EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any date: months are counted from here
 SECONDS_MAX: Final = 300 * 366 * 86_400.0
 
 
 def real_seconds(period: str) -> float:
-    """How long a period of real time takes; at most 300 years."""
+    """Convert a period to real seconds; at most 300 years."""
     try:
         return min((Period.parse(period).after(EPOCH) - EPOCH).total_seconds(), SECONDS_MAX)
-    except OverflowError:  # the end of all times
+    except OverflowError:  # beyond the calendar
         return SECONDS_MAX
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a merchant may do, and how responses look."""
+    """The permissions of a merchant, and the look of responses."""
 
     name: str = ""
     owner: str = ""
@@ -182,7 +182,7 @@ class Settings:
     unknown_fields: str = "drop"
     webhook_timing: str = "after_response"
     seed: int = 0
-    of_newer: Mapping[str, Any] = field(default_factory=dict)  # stored by a newer server, and ignored
+    of_newer: Mapping[str, Any] = field(default_factory=dict)  # settings stored by a newer server; ignored
 
     @property
     def is_test(self) -> bool:
@@ -191,7 +191,7 @@ class Settings:
 
     @cached_property
     def idle_seconds_max(self) -> float | None:
-        """After how many real seconds without a call the project is deleted; None means never."""
+        """The real seconds without a call after which the project is deleted; None means never."""
         return None if self.expires_after is None else real_seconds(self.expires_after)
 
     @cached_property
@@ -206,15 +206,15 @@ class Settings:
 
     @cached_property
     def presentation(self) -> str:
-        """A marker for how responses look, so that ETags change with it."""
+        """A marker for the look of responses, part of ETags."""
         return f"{'a' if self.absolute_urls else ''}{'r' if self.reduced_customer else ''}"
 
     def method(self, name: str) -> str | None:
-        """The method with this name or alias; None if there is none."""
+        """Find a method by its name or alias."""
         return name if name in NAMES else self.aliases.get(name)
 
     def changed(self, values: Mapping[str, Any]) -> "Settings":
-        """These settings with some values replaced."""
+        """Return these settings with some values replaced."""
         if "payment_methods" in values:
             values = {**values, "payment_methods": tuple(values["payment_methods"])}
         return replace(self, **values)
@@ -235,7 +235,7 @@ FORM: Final = SettingsForm()
 
 
 def stored_settings(data: Mapping[str, Any], path: str) -> Settings:
-    """Settings as a store has them; those that only a newer server knows are kept, and mean nothing.
+    """Read stored settings; the settings of a newer server are kept and have no effect.
 
     Raises:
         Invalid: lists every invalid setting.
@@ -246,7 +246,7 @@ def stored_settings(data: Mapping[str, Any], path: str) -> Settings:
 
 
 def check_scenario_settings(data: Mapping[str, Any]) -> None:
-    """Refuse settings in a scenario that do not exist.
+    """Refuse unknown settings in a scenario.
 
     Raises:
         Invalid: lists them, with paths below ``settings``.
@@ -255,7 +255,7 @@ def check_scenario_settings(data: Mapping[str, Any]) -> None:
 
 
 def read_settings(data: Any, base: Settings, path: str = "", form: SettingsForm | None = None) -> Settings:
-    """Apply the settings of a request or a scenario to ``base``; ``form`` has what else could be meant.
+    """Apply the settings of a request or a scenario to ``base``; ``form`` may have further fields.
 
     Raises:
         Invalid: lists every unknown or invalid setting (CTL-01); nothing changes.

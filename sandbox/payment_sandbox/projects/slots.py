@@ -1,4 +1,4 @@
-"""Slots: what a face of the server keeps for a project or an epoch, and what goes with it by itself."""
+"""Slots: data that a face of the server attaches to a project or an epoch, and that is freed with it."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -7,20 +7,20 @@ T = TypeVar("T")
 
 
 class Slot(Generic[T]):
-    """A kind of thing of which an owner has at most one; it is made on first use."""
+    """A kind of attached data; an owner has at most one, created on first use."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self.make = make
 
 
 class Slots:
-    """The things of one owner; they are reachable from nowhere else."""
+    """The attached data of one owner, reachable only through it."""
 
     def __init__(self) -> None:
         self._things: dict[Slot[Any], Any] = {}
 
     def of(self, slot: Slot[T]) -> T:
-        """The owner's thing of this kind."""
+        """Return the owner's data of this kind."""
         thing: T | None = self._things.get(slot)
         if thing is None:
             thing = self._things.setdefault(slot, slot.make())

@@ -22,7 +22,7 @@ from payment_sandbox.projects.quotas import Account
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the user chose for a project: settings, scenario and faults, as plain data."""
+    """The configuration of a project: settings, scenario and faults, as plain data."""
 
     settings: dict[str, Any]
     scenario: Mapping[str, Any]
@@ -31,7 +31,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Counters:
-    """State that changes automatically: clock, counters, and webhooks that wait for others."""
+    """State that changes automatically: the clock, counters, and swapped webhooks."""
 
     now: datetime
     clock_mode: str
@@ -49,14 +49,14 @@ class Counters:
 
 
 class ForOthers(NamedTuple):
-    """What other servers have to know of an edit."""
+    """The part of an edit for other servers."""
 
     clock: Clock
-    part: Part | None = None  # of which request
+    part: Part | None = None  # the commit of a tracked request
     jobs: tuple[QueuedDelivery, ...] = ()  # webhooks to send now
-    finished_jobs: tuple[int, ...] = ()  # numbers of those that need no further attempt now
-    due_in_seconds: float | None = None  # real time until something is due
-    unused_seconds_max: float | None = None  # after which the project is deleted
+    finished_jobs: tuple[int, ...] = ()  # numbers of jobs that need no further attempt now
+    due_in_seconds: float | None = None  # real time until the next agenda entry is due
+    unused_seconds_max: float | None = None  # idle real time until the project is deleted
 
 
 class ChangeSet(NamedTuple):
@@ -73,7 +73,7 @@ class ChangeSet(NamedTuple):
     others: ForOthers | None = None  # for a shared store only
 
     def records(self) -> Iterator[tuple[str, str, Any]]:
-        """Every record in it: the name of its field here, its id, and itself."""
+        """Yield every changed record: the name of its field, its id, and the record."""
         yield from (("orders", order_id, order) for order_id, order in self.orders.items())
         yield from (("credentials", credential.vault_token, credential) for credential in self.credentials)
         yield from (("qr_requests", request.id, request) for request in self.qr_requests)
@@ -81,7 +81,7 @@ class ChangeSet(NamedTuple):
 
 
 class HistoryRow(NamedTuple):
-    """A record of a journal as it is stored; its number is that in its id, which grows."""
+    """A stored journal record; ``number`` is the growing number in its id."""
 
     kind: str
     number: int
@@ -117,44 +117,44 @@ class Store(Protocol):
         return True
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Whether no server has sent it, and recorded the answer."""
+        """Whether no server has sent the delivery and recorded the answer."""
         return True
 
     def share(self, journal: Journal) -> None:
-        """Let a new journal know what other servers write to it."""
+        """Share a new journal with other servers."""
         return
 
     def leave(self) -> None:
-        """Send no more just now: another server may have a listener for webhooks, or get one."""
+        """Stop sending for now: another server may have a listener for webhooks, or get one."""
         return
 
     def has_jobs(self) -> bool:
-        """Whether a store of several servers still has something to send."""
+        """Whether any server still has webhooks to send."""
         return False
 
     def holds_clock(self) -> bool:
-        """Whether the advance that runs on this server still has the project's clock."""
+        """Whether the advance on this server still holds the project's clock."""
         return True
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
-        """Save everything in it, or nothing; ``is_due`` if the service owes it.
+        """Save a change set completely or not at all; ``is_due`` if the service owes it.
 
         Raises:
-            QuotaReached: the project would keep too much, and the change is not due.
+            QuotaReached: the change exceeds a quota, and is not due.
         """
 
     def load(self, change: ChangeSet) -> None:
         """Load into memory what is already saved."""
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Save records of the journal, and delete as many old ones as are too many."""
+        """Save journal records, and delete the oldest beyond the limit."""
         return
 
     def history(self, number_max: int) -> Sequence[HistoryRow]:
-        """The saved records of the journal up to a number, oldest first.
+        """Read the saved journal records up to a number, oldest first.
 
         Raises:
-            NotStored: they cannot be read just now.
+            NotStored: the storage does not answer.
         """
         return ()
 
@@ -191,7 +191,7 @@ class Storage(Protocol):
         """An empty store; its first commit deletes what an earlier epoch left."""
 
     def transaction(self, project: Any) -> AbstractContextManager[None]:
-        """Keep other servers from changing the project while inside, after bringing it up to date.
+        """Bring the project up to date, and keep other servers from changing it while inside.
 
         Raises:
             NotStored: the storage does not answer.
@@ -204,7 +204,7 @@ class Storage(Protocol):
         return False
 
     def answer(self, project: Any, request_id: str) -> str | None:
-        """What was answered to a request that has happened; None if it has not.
+        """Return the response of a request that has been executed; None if it has not.
 
         Raises:
             NotStored: the storage does not answer.
@@ -217,19 +217,19 @@ class Storage(Protocol):
         return
 
     def watch(self, project: Any) -> None:
-        """Let other servers send their events here, for a while."""
+        """Subscribe to the events of other servers, for a while."""
         return
 
     def follow(self, project: Any) -> None:
-        """Bring memory up to what other servers have written."""
+        """Load the changes of other servers into memory."""
         return
 
     def hold_clock(self, project: Any) -> bool:
-        """Claim the project's clock for an advance; False if another server has it."""
+        """Claim the project's clock for an advance; False if another server holds it."""
         return True
 
     def take_over(self, project: Any) -> None:
-        """Send what no other server sends."""
+        """Send the webhooks that no other server sends."""
         return
 
     def stop_advance(self, project: Any) -> None:

@@ -1,4 +1,4 @@
-"""Runs the sandbox: the server, HTTP, and the threads that deliver webhooks and drive running clocks.
+"""The sandbox server: HTTP, and the threads that deliver webhooks and drive running clocks.
 
 Others import ``binding``, ``config``, ``http``, ``listeners``, ``posting``, ``real_loop``, ``realtime``,
 ``server``, ``sessions``, ``starting``, ``threads``, ``tls`` and ``wsgi``.

@@ -7,9 +7,9 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult
 
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (recognized, not bound)
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (compared, not bound)
 LOOPBACK: Final = "127.0.0.1"
-SOMEBODY_ELSE: Final = (  # reserved for documentation: they belong to nobody
+RESERVED_ADDRESSES: Final = (  # reserved for documentation, so no host has them
     (socket.AF_INET, "192.0.2.1"),
     (socket.AF_INET6, "2001:db8::1"),
 )
@@ -22,15 +22,15 @@ class PortTaken(Exception):
 
 
 def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
-    """Listen on an address; ``port`` 0 takes any free one. Connections wait until somebody accepts them.
+    """Listen on an address; ``port`` 0 takes any free one. Connections wait until they are accepted.
 
-    A shared port is that of several processes; each connection goes to one of them.
+    Several processes can bind a shared port; each connection goes to one of them.
 
     Raises:
         PortTaken: the address is in use or does not belong to this host.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small packets at once only if the protocol is named
+    # asyncio disables Nagle's algorithm only if the protocol is given
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -41,12 +41,12 @@ def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
         bound.setblocking(False)
     except (OSError, OverflowError) as error:
         bound.close()
-        raise PortTaken(_why(host, port, error)) from error
+        raise PortTaken(_explain(host, port, error)) from error
     return bound
 
 
-def _why(host: str, port: int, error: Exception) -> str:
-    """Why an address cannot be bound, and what to do."""
+def _explain(host: str, port: int, error: Exception) -> str:
+    """Explain why an address cannot be bound, with a remedy."""
     place = f"cannot listen on {url_of(host, port).partition('://')[2]}"
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
@@ -65,26 +65,26 @@ def _why(host: str, port: int, error: Exception) -> str:
 
 
 def port_of(parts: SplitResult) -> int:
-    """The port of a URL, also if it does not say one."""
+    """Return the port of a URL, by default that of its scheme."""
     return parts.port or DEFAULT_PORTS.get(parts.scheme, 80)
 
 
 def url_of(host: str, port: int, scheme: str = "http") -> str:
-    """The address of a server on this host and port."""
+    """Build the URL of a server on this host and port."""
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def reachable_url(host: str, port: int, scheme: str = "http") -> str:
-    """The address at which other devices reach a server that listens everywhere; else that of its host."""
+    """Build the URL for other devices if the server listens on all addresses, or else that of its host."""
     return url_of(next(iter(own_addresses()), LOOPBACK) if host in EVERYWHERE else host, port, scheme)
 
 
 def own_addresses() -> list[str]:
-    """This machine's addresses in its networks, the usual one first. Nothing is sent to find them."""
-    addresses = [_address_towards(family, other) for family, other in SOMEBODY_ELSE]
+    """List this machine's network addresses, the default one first, without sending a packet."""
+    addresses = [_address_towards(family, other) for family, other in RESERVED_ADDRESSES]
     with suppress(OSError):
         addresses += [str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None)]
-    return [address for address in dict.fromkeys(addresses) if address and _is_for_others(address)]
+    return [address for address in dict.fromkeys(addresses) if address and _is_reachable(address)]
 
 
 def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
@@ -97,7 +97,7 @@ def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine, by its address or by a name that always means it."""
+    """Whether a host is this machine, by a loopback address or a name that always resolves to one."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -107,7 +107,7 @@ def is_local(host: str) -> bool:
     return parsed.is_loopback or parsed.is_unspecified
 
 
-def _is_for_others(address: str) -> bool:
-    """Whether other machines can use the address; one of a single link needs the name of an interface."""
+def _is_reachable(address: str) -> bool:
+    """Whether other machines can use the address; a link-local one needs the name of an interface."""
     parsed = ip_address(address.partition("%")[0])
     return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified)

@@ -1,4 +1,4 @@
-"""The bodies of requests while they are received and used, within limits that depend on the path."""
+"""Request bodies in memory, within limits that depend on the path."""
 
 from io import BytesIO
 from typing import Final
@@ -10,30 +10,30 @@ SNAPSHOT_BYTES_MAX: Final = 256 << 20
 
 
 class Bodies:
-    """All bodies of a server; the snapshots among them share one budget."""
+    """All request bodies of a server; snapshots share one budget."""
 
     def __init__(self, snapshots_bytes_max: int) -> None:
         self._free_bytes = snapshots_bytes_max
 
     def receive(self, path: bytes) -> "Body":
-        """The body of a request to this path."""
+        """Begin the body of a request to this path."""
         return Body(self, is_snapshot=takes_snapshot(path.decode("latin-1")))
 
     def reserve(self, length: int) -> bool:
-        """Reserve room for a piece of a snapshot; False if there is none."""
+        """Reserve memory for a piece of a snapshot; False if the budget is used up."""
         has_room = length <= self._free_bytes
         self._free_bytes -= length if has_room else 0
         return has_room
 
     def release(self, length: int) -> None:
-        """Note that this much of a snapshot is needed no longer."""
+        """Release the memory of a snapshot."""
         self._free_bytes += length
 
 
 class Body:
-    """What came of a body; beyond a limit, its length is counted and its content is dropped.
+    """A body as far as it was received; beyond the limit, only its length is counted.
 
-    As a context, it ends when its request is answered.
+    As a context manager, it releases its memory when the request is answered.
     """
 
     __slots__ = ("_bodies", "_buffer", "_is_snapshot", "_reserved_bytes", "bytes_max", "length")
@@ -47,7 +47,7 @@ class Body:
         self.length = 0
 
     def add(self, piece: bytes) -> None:
-        """Add a piece, however small; many small ones take no more room than a large one."""
+        """Add a piece; many small pieces take no more memory than a large one."""
         is_whole = self.length == self._reserved_bytes
         self.length += len(piece)
         if is_whole and self._has_room(len(piece)):
@@ -61,11 +61,11 @@ class Body:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it could be received."""
+        """Whether the body is complete, within the limit."""
         return self.length == self._reserved_bytes
 
     def content(self) -> bytes:
-        """What was received of it, from its beginning."""
+        """The received part of the body, from its start."""
         return b"" if self._buffer is None else self._buffer.getvalue()
 
     def __enter__(self) -> "Body":

@@ -1,8 +1,8 @@
-"""A server's part in a sandbox of many servers, which share a database and know nothing of each other.
+"""One server of a cluster. The servers share a database and do not talk to each other.
 
-Any server takes any request. What a project is stands in the database; memory follows it. A few times a
-second, one query asks for the versions of the projects that somebody here waits for or watches, and one for
-projects that nobody looks after: something is due in them, or the server that sent their webhooks has gone.
+Any server takes any request. The database holds the state of each project; memory is a cache. A few times
+a second, one query asks for the versions of the projects that a client of this server waits for or watches.
+Another asks for orphaned projects: an agenda entry is due, or the server that sent their webhooks has gone.
 """
 
 import json
@@ -24,7 +24,7 @@ from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.connection import say_once
+from payment_sandbox.serving.connection import log_once
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.bulletin import PeerServer
@@ -42,13 +42,13 @@ TIDY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 60.0
 ATTENDED_AT_ONCE: Final = 20
 SEEN_MAX: Final = 10_000
-ENDED_SECONDS: Final = 2.0  # for the threads
+ENDED_SECONDS: Final = 2.0  # for the threads to end
 
 log = logging.getLogger(__name__)
 
 
 class ClusterRegistry(Registry):
-    """The projects of all servers; those that were used here a moment ago are in memory, too."""
+    """The projects of all servers; those recently used on this server are cached in memory."""
 
     is_shared = True
 
@@ -65,12 +65,12 @@ class ClusterRegistry(Registry):
         self.database = database
 
     def find(self, api_key: str) -> Project | None:
-        """The project with this API key, as it is now."""
-        return self._fresh(super().find(api_key), digest(api_key)) if api_key else None
+        """Find a project by its API key, up to date."""
+        return self._refreshed(super().find(api_key), digest(api_key)) if api_key else None
 
     def find_by_id(self, project_id: str) -> Project | None:
-        """The project with this id, as it is now."""
-        return self._fresh(super().find_by_id(project_id), project_id)
+        """Find a project by its id, up to date."""
+        return self._refreshed(super().find_by_id(project_id), project_id)
 
     def is_known(self, api_key: str) -> bool:
         """Whether a project has this API key, or a deleted one had it."""
@@ -82,11 +82,11 @@ class ClusterRegistry(Registry):
         return list(map(self._copy, self.database.without_records()))
 
     def count(self) -> int:
-        """How many projects there are."""
+        """The number of projects."""
         return self.database.count()
 
     def prune(self, unused_seconds: float | None) -> list[str]:
-        """Delete the projects that nobody has called for so long; None: for as long as each may be unused."""
+        """Delete the projects idle for this long; None: for the ``expires_after`` of each."""
         self.note_used()
         deleted = self.database.prune(unused_seconds, FIRST_PROJECT_ID)
         for project_id in deleted:
@@ -96,7 +96,7 @@ class ClusterRegistry(Registry):
         return deleted
 
     def note_used(self) -> None:
-        """Store which projects were used since the last call."""
+        """Store the last use of the projects used since the previous call."""
         now = monotonic_seconds()
         used = [each for each in self.loaded() if each.used_at_seconds > each.stored_use_seconds]
         if used:
@@ -105,7 +105,7 @@ class ClusterRegistry(Registry):
             project.stored_use_seconds = now
 
     def drop_idle(self, idle_seconds: float) -> None:
-        """Forget what nobody has used here for so long; nothing has to be given back."""
+        """Evict the projects idle for this long from memory; they hold no claims to release."""
         for project in self.loaded():
             is_busy = project.events.is_followed or not project.epoch.is_idle or project.epoch.is_advancing
             if project.unused_seconds() > idle_seconds and not is_busy:
@@ -113,7 +113,7 @@ class ClusterRegistry(Registry):
                 self.services.forget(project)
 
     def follow(self, project: Project, *, takes_over: bool = False) -> bool:
-        """Bring a project's memory up to the database; False if it was deleted."""
+        """Refresh a project from the database; False if it was deleted."""
         storage = storage_of(project)
         try:
             storage.take_over(project) if takes_over else storage.follow(project)
@@ -122,7 +122,7 @@ class ClusterRegistry(Registry):
             return False
         return True
 
-    def _fresh(self, project: Project | None, name: str) -> Project | None:
+    def _refreshed(self, project: Project | None, name: str) -> Project | None:
         if project is None:
             identity = self.database.identity(name)
             return None if identity is None else self._loaded(identity)
@@ -136,10 +136,10 @@ class ClusterRegistry(Registry):
         return project if self.follow(project) else None
 
     def _loaded(self, identity: Identity) -> Project | None:
-        """A project that is not in memory yet.
+        """Load a project that is not in memory yet.
 
         Raises:
-            NotStored: what is stored of it is damaged.
+            NotStored: its stored state is damaged.
         """
         storage = self.database.storage(identity, self.services.real)
         project = Project(identity, Settings(), self.services, storage)
@@ -152,7 +152,7 @@ class ClusterRegistry(Registry):
             raise NotStored(f"project {identity.project_id}", why, is_full=False) from error
         with self._lock:
             known = self._by_id.get(identity.project_id)
-            if known is not None:  # another thread was faster
+            if known is not None:  # loaded by another thread meanwhile
                 return known
             self._add(project)
         self.services.wake(project)
@@ -174,17 +174,17 @@ class ClusterRegistry(Registry):
 
 
 def storage_of(project: Project) -> SharedStorage:
-    """Where a project of several servers is stored."""
+    """Return the shared storage of a project."""
     storage = project.storage
-    assert isinstance(storage, SharedStorage), "all projects here are stored there"
+    assert isinstance(storage, SharedStorage), "in a cluster, all storage is shared"
     return storage
 
 
 def joined(address: str, services: Services) -> Database:
-    """The database at this address, as a server sees it that has just begun.
+    """Connect to the database at this address, as a new server of the cluster.
 
     Raises:
-        StateRefused: it cannot be used, and why.
+        StateRefused: the database cannot be used; the message says why.
     """
     database = Database(address, token_hex(8), services.real)
     try:
@@ -195,15 +195,15 @@ def joined(address: str, services: Services) -> Database:
 
 
 class Cluster:
-    """What a server does for all: it follows versions, renews its claims and takes over what others left."""
+    """The cluster duties of a server: follow versions, renew claims, and adopt orphaned projects."""
 
     def __init__(self, registry: Registry, url: str) -> None:
-        """``url`` is where people reach this server.
+        """``url`` is the public URL of this server.
 
         Raises:
             NotStored: the database does not answer.
         """
-        assert isinstance(registry, ClusterRegistry), "it is shared"
+        assert isinstance(registry, ClusterRegistry), "in a cluster, the registry is shared"
         self.registry = registry
         self.is_draining = False
         self._database = registry.database
@@ -211,9 +211,9 @@ class Cluster:
         self._url = url
         self._changed = Condition()
         self._is_stopped = False
-        self._seen: dict[int, None] = {}  # numbers of events of other servers
+        self._seen: dict[int, None] = {}  # numbers of passed events of other servers
         self._threads = [
-            Thread(target=self._keep, args=(work, every_seconds), name=name, daemon=True)
+            Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
                 ("follower", self._follow, FOLLOW_SECONDS),
                 ("recorder", self._flush, FLUSH_SECONDS),
@@ -225,15 +225,15 @@ class Cluster:
 
     @property
     def commits(self) -> int:
-        """How many this server has made."""
+        """The number of commits of this server."""
         return self._database.commits
 
     def servers(self) -> list[PeerServer]:
-        """All servers that are alive, oldest first."""
+        """List the live servers, oldest first."""
         return self._database.servers()
 
     def start(self) -> None:
-        """Begin to follow.
+        """Start the background threads.
 
         Raises:
             NotStored: the database does not answer.
@@ -243,14 +243,14 @@ class Cluster:
             start(thread)
 
     def drain(self, noticed_seconds: float) -> None:
-        """Say for so long that this server stops, until a load balancer has asked."""
+        """Report for this long that the server is draining, so that a load balancer notices."""
         self.is_draining = True
         with suppress(NotStored):
             self._report()
         self._is_over(noticed_seconds)
 
     def stop(self) -> None:
-        """End; other servers can take over what is claimed here at once."""
+        """Stop, and release all claims, so that other servers can adopt the projects at once."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -262,13 +262,13 @@ class Cluster:
             self.registry.note_used()
             self._database.leave()
 
-    def _keep(self, work: Callable[[], None], every_seconds: float) -> None:
-        """Do something again and again, until this server stops."""
+    def _repeat(self, work: Callable[[], None], every_seconds: float) -> None:
+        """Repeat some work until this server stops."""
         while not self._is_over(every_seconds):
             try:
                 work()
             except NotStored as failed:
-                say_once(str(failed))
+                log_once(str(failed))
             except Exception:
                 log.exception("%s failed", current_thread().name)
 
@@ -278,7 +278,7 @@ class Cluster:
             return self._is_stopped
 
     def _follow(self) -> None:
-        """Bring up what somebody waits for here, or watches."""
+        """Refresh the projects that a client of this server waits for or watches."""
         loaded = self.registry.loaded()
         followed = {each.project_id: each for each in loaded if _is_followed(each)}
         if not followed:
@@ -300,7 +300,7 @@ class Cluster:
             self.registry.follow(project, takes_over=True)
 
     def _pass_events(self, watched: Mapping[str, Project]) -> None:
-        """Show watchers here what has happened on other servers."""
+        """Pass the events of other servers to the watchers on this one."""
         for number, project_id, kind, data in self._database.newer_events(list(watched)):
             if number not in self._seen:
                 self._seen[number] = None
@@ -312,7 +312,7 @@ class Cluster:
         flush_all(self._database)
 
     def attend(self) -> None:
-        """Look after projects that nobody looks after."""
+        """Adopt orphaned projects, and run their due agenda entries."""
         if self.is_draining:
             return
         for project_id in self._database.attend(ATTENDED_AT_ONCE):
@@ -339,7 +339,7 @@ class Cluster:
         self._database.report(own)
 
     def _tidy(self) -> None:
-        """Delete what nobody needs any more, here and in the database."""
+        """Delete expired projects and records, in memory and in the database."""
         self.registry.prune(None)
         self.registry.drop_idle(IDLE_SECONDS)
         self._database.forget_requests()
@@ -350,11 +350,11 @@ class Cluster:
 def _is_followed(project: Project) -> bool:
     epoch = project.epoch
     is_awaited = project.events.is_followed or project.relay.is_awaited
-    return is_awaited or is_claimed(project) or not epoch.is_idle  # what is claimed has to be known
+    return is_awaited or is_claimed(project) or not epoch.is_idle  # a claimed project must be current
 
 
 def is_claimed(project: Project) -> bool:
-    """Whether this server has claimed something of a project."""
+    """Whether this server holds a claim on a project: its clock or its webhooks."""
     store = project.epoch.store
-    assert isinstance(store, SharedStore), "all projects here are stored there"
+    assert isinstance(store, SharedStore), "in a cluster, all storage is shared"
     return store.is_claimed

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Security(NamedTuple):
-    """The server's TLS, if it speaks https besides http, and whom it trusts to receive webhooks."""
+    """The TLS context for https, if any, and the trusted certificates of webhook receivers."""
 
     tls: "SSLContext | None" = None
     trusted_receivers: "Trust | None" = None
-    authority: Path | None = None  # the certificate that clients have to trust, if it is the sandbox's own
+    authority: Path | None = None  # the sandbox's own certificate, which clients must trust
 
     @property
     def scheme(self) -> str:
@@ -40,14 +40,14 @@ class ServerConfig:
     host: str = "127.0.0.1"
     port: int = 0  # takes any free one
     listener: "SiteServer | None" = None  # serves instead of an HTTP server on host and port
-    limits: "Limits | None" = None  # of that HTTP server
+    limits: "Limits | None" = None  # limits of that HTTP server
     is_worker: bool = False  # one of several processes on the same port
     public_url: str | None = None
     allow_hosts: Sequence[str] = ()
     control_token: str | None = None
     security: Security = NO_TLS
-    observer: "Observer | None" = None  # sees projects, and requests that belong to none
-    webhooks_stay_here: bool = False  # unless a project allows another machine
+    observer: "Observer | None" = None  # notified of projects, and of requests without a project
+    webhooks_stay_here: bool = False  # on this machine, unless a project allows another one
     deliver_to: Sequence[str] = ()  # hosts that get webhooks; none named: all
     freeze_memory: bool = False  # the garbage collector skips existing orders
     state: Path | str | None = None  # an SQLite file, or the address of a PostgreSQL database
@@ -56,5 +56,5 @@ class ServerConfig:
     clock: str = RUNNING
     scenario_folders: Sequence[Path] = ()
     project_files: Sequence[Path] = ()
-    scenario: str | None = None  # of the first project
-    webhook_url: str | None = None  # of the first project
+    scenario: str | None = None  # for the first project
+    webhook_url: str | None = None  # for the first project

@@ -1,9 +1,9 @@
-"""One HTTP connection: aiohttp parses it and answers its requests in order; this says how long it may last.
+"""One HTTP connection. aiohttp parses it and keeps responses in order; this module limits its duration.
 
-A connection is in one of four phases. ``IDLE``: the client has its responses, and may or may not send another
-request. ``HEAD``: it has begun to send one. ``BODY``: its head has come, and its body is being read.
-``ANSWERING``: the whole request has come, and it is the server's turn. The phase alone decides what a full
-server may close, and what a client loses that sends nothing more.
+A connection is in one of four phases. ``IDLE``: all responses are sent, and another request may or may not
+come. ``HEAD``: a request line or headers are incomplete. ``BODY``: the body is being read. ``ANSWERING``: the
+request is complete, and the server has to answer. The phase alone decides whether a full server may close
+the connection, and how it ends when the client half-closes it.
 """
 
 import logging
@@ -24,12 +24,12 @@ from payment_sandbox.serving.bodies import Body
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Peers, Request
 
-HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
-LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # of a request line, and of each header
-BUFFER_BYTES: Final = 1 << 16  # of a body, before the client has to wait until they are read
+HEAD_BYTES_MAX: Final = 16 << 10  # for a request line with its headers
+LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # for a request line, and for each header
+BUFFER_BYTES: Final = 1 << 16  # of a body, before reading from the client pauses
 READ_BYTES: Final = 1 << 14  # at a time
 PARSE_SECONDS: Final = 0.001
-OTHERS_SHARE: Final = 4  # times as long as it took, others have the event loop
+OTHERS_SHARE: Final = 4  # a long parse is followed by a pause this many times as long
 IDLE_SECONDS: Final = 60.0
 REFUSAL_SECONDS: Final = 1.0  # closing with unread data would destroy the response
 HALF_CLOSED_SECONDS: Final = 0.05  # after the last response to a client that sends nothing more
@@ -40,27 +40,27 @@ log = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=16)
-def say_once(problem: str) -> None:
-    """Log a problem that the client may report unclearly; only once, because it recurs."""
+def log_once(problem: str) -> None:
+    """Log a problem once; clients may report it unclearly and repeat it."""
     log.warning("%s", problem)
 
 
 class Limits(NamedTuple):
-    """How much a server does at once, and for how long it keeps a connection when it needs the room."""
+    """The concurrency limits of a server, and the timeouts of connections when it is full."""
 
     connections: int = 4000  # the system's limit of open files may allow less
-    waiting: int = 1024  # calls that wait, each on a thread; two thirds of them for each project
-    watching: int = 3000  # streams of events; two thirds of them for each project
-    snapshots_bytes: int = 1 << 30  # of all snapshots that are being received or restored
+    waiting: int = 1024  # waiting calls, each on a thread; at most two thirds for one project
+    watching: int = 3000  # event streams; at most two thirds for one project
+    snapshots_bytes: int = 1 << 30  # of all snapshots being received or restored
     send_seconds: float = 30.0  # for a piece of a response that the client does not read
     forgotten_seconds: float = 0.1  # without a request
     half_open_seconds: float = 2.0  # without a byte in the middle of a request
-    head_seconds: float = 5.0  # for a request line and headers that come in drops
+    head_seconds: float = 5.0  # for a request line and headers that trickle in
     unread_seconds: float = 10.0  # for a response that the client does not read
 
 
 class Phase(Enum):
-    """What a connection waits for."""
+    """The phase of a connection."""
 
     IDLE = auto()
     HEAD = auto()
@@ -69,7 +69,7 @@ class Phase(Enum):
 
 
 class Refused(Exception):
-    """A request that is refused before it has come completely; nothing after it on the connection is read."""
+    """A request refused before it is complete; nothing more is read from the connection."""
 
     def __init__(self, status: int, value: str) -> None:
         super().__init__(value)
@@ -87,18 +87,18 @@ class Refused(Exception):
 
 
 class Host(Protocol):
-    """What a connection needs of its server."""
+    """The interface of a server to its connections."""
 
     limits: Limits
     connections: "set[Connection]"
 
     @property
     def others_wait(self) -> bool:
-        """Whether connections end with their responses: clients wait for room, or should go elsewhere."""
+        """Whether to close connections after responses: the server is full or draining."""
         ...
 
     def receive(self, path: bytes) -> Body:
-        """The body of a request that is about to come."""
+        """Begin the body of a request."""
         ...
 
     async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
@@ -106,24 +106,26 @@ class Host(Protocol):
         ...
 
     def count(self, status: int, seconds: float) -> None:
-        """Count a response; status 0: it was cut."""
+        """Count a response; status 0 means that it was cut."""
         ...
 
     def lost(self) -> None:
-        """A connection has ended."""
+        """Note the end of a connection."""
         ...
 
 
 class ConnectionFactory(web.Server):
-    """Makes the connections of a host, as a factory of protocols."""
+    """Creates the connections of a host, as a protocol factory."""
 
     def __init__(self, host: Host, loop: AbstractEventLoop) -> None:
-        super().__init__(_answered, request_factory=_made, loop=loop)
+        super().__init__(_answered, request_factory=_make_request, loop=loop)
         self._host, self._event_loop = host, loop
-        self.read_buffer = memoryview(bytearray(READ_BYTES))  # for all: what is read is parsed at once
+        self.read_buffer = memoryview(
+            bytearray(READ_BYTES)
+        )  # shared, because data is parsed as soon as it is read
 
     def __call__(self) -> "Connection":
-        """A protocol for a new connection."""
+        """Create the protocol of a new connection."""
         return Connection(self, self._host, self._event_loop)
 
 
@@ -131,23 +133,25 @@ def _answered(request: web.BaseRequest) -> Coroutine[Any, Any, web.StreamRespons
     return cast(Connection, request.protocol).answered(request)
 
 
-def _made(message: Any, payload: StreamReader, connection: Any, writer: Any, task: Any) -> web.BaseRequest:
-    """A request; one of an unknown version is answered in the newest version that the server speaks."""
+def _make_request(
+    message: Any, payload: StreamReader, connection: Any, writer: Any, task: Any
+) -> web.BaseRequest:
+    """Create a request; one of an unknown HTTP version is answered in the newest supported version."""
     if message.version in VERSIONS:
         return web.BaseRequest(message, payload, connection, writer, task, connection.loop)
     understood = message._replace(version=HttpVersion11)
-    return _OfOtherVersion(understood, payload, connection, writer, task, connection.loop)
+    return _UnsupportedVersion(understood, payload, connection, writer, task, connection.loop)
 
 
-class _OfOtherVersion(web.BaseRequest):
-    """A request of a version that is refused."""
+class _UnsupportedVersion(web.BaseRequest):
+    """A request of an unsupported HTTP version."""
 
 
 class Connection(web.RequestHandler, BufferedProtocol):
-    """A connection that closes when nothing has come for a while, whatever it is in the middle of.
+    """A connection with an inactivity timeout in every phase.
 
-    It reads little at a time, and waits after what took long to parse, so that it leaves the event loop to
-    others; what frames a body may be no longer than a head.
+    It reads little at a time, and pauses after a long parse, to leave the event loop to other connections.
+    The framing of a body may be no longer than a head.
     """
 
     peers: Peers
@@ -166,21 +170,23 @@ class Connection(web.RequestHandler, BufferedProtocol):
             read_bufsize=BUFFER_BYTES,
         )
         self.loop = loop
-        self.on_lost: Callable[[], None] | None = None  # what a stream does when its client goes
+        self.on_lost: Callable[[], None] | None = None  # called when a stream's client disconnects
         self._host = host
         self._read_buffer = server.read_buffer
-        self._content: StreamReader | None = None  # of the request whose body is being read
-        self._content_bytes = self._framing_bytes = 0  # of it, and of what came since it grew
+        self._content: StreamReader | None = None  # of the body being read
+        self._content_bytes = self._framing_bytes = 0  # of the body, and of framing since its last content
         self._phase = Phase.IDLE
-        self._begun_seconds = self.quiet_since_seconds = loop.time()  # the head; the last byte or response
-        self._unsent_bytes = 0  # when it was last looked at
-        self._is_deaf = False  # after a refusal: where the next request begins is unknown
-        self._has_ended = False  # the client sends nothing more, and may still read
+        self._begun_seconds = self.quiet_since_seconds = (
+            loop.time()
+        )  # start of the head; time of the last byte or response
+        self._unsent_bytes = 0  # at the last check
+        self._is_deaf = False  # after a refusal, when the start of the next request is unknown
+        self._has_ended = False  # half-closed: the client may still read
 
-    # What the transport reports
+    # Callbacks of the transport
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """Begin."""
+        """Start the connection."""
         super().connection_made(transport)
         scheme = "https" if self.ssl_context is not None else "http"
         server, client = (cast(Any, end) or ("", 0) for end in (self.sockname, self.peername))
@@ -188,7 +194,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._host.connections.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End, and make room for another connection."""
+        """End the connection, and make room for another."""
         super().connection_lost(exc)
         self._host.connections.discard(self)
         if self.on_lost is not None:
@@ -196,17 +202,17 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._host.lost()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the transport puts what it reads next."""
+        """Return the buffer for the next read."""
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse what was read; nothing of it stays in the buffer that all connections share."""
+        """Parse the data in the buffer, which all connections share."""
         data = bytes(self._read_buffer[:nbytes])
         self._read_buffer[:nbytes] = bytes(nbytes)
         self.data_received(data)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come; after a refusal, drop it."""
+        """Parse received data; after a refusal, drop it."""
         if self._is_deaf:
             return
         self.quiet_since_seconds = began_seconds = self.loop.time()
@@ -225,7 +231,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             self.transport.resume_reading()
 
     def _limit_framing(self, content: StreamReader, length: int) -> None:
-        """Refuse chunks, extensions and trailers that bring no content for too long."""
+        """Refuse too much chunk framing, extensions and trailers without content."""
         if content.total_bytes != self._content_bytes:
             self._content_bytes, self._framing_bytes = content.total_bytes, 0
             return
@@ -234,7 +240,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             content.set_exception(Refused(431, f"a chunk's size or a trailer is over {HEAD_BYTES_MAX} bytes"))
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
-        """Answer what a client has asked before it closed its sending side; a stream ends with it."""
+        """Answer the requests sent before the client half-closed; a stream ends."""
         self._has_ended = True
         if self.on_lost is not None or self._phase is Phase.BODY or self.ssl_context is not None:
             return False
@@ -243,7 +249,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return True
 
     def _close_soon(self) -> None:
-        """Close, unless a request that has come completely is about to be answered."""
+        """Close, unless a complete request is about to be answered."""
         self.loop.call_later(HALF_CLOSED_SECONDS, self._close_if_quiet)
 
     def _close_if_quiet(self) -> None:
@@ -256,10 +262,10 @@ class Connection(web.RequestHandler, BufferedProtocol):
         else:
             self.transport.close()
 
-    # One request after the other, as aiohttp calls for them
+    # Requests, as aiohttp hands them over one by one
 
     async def answered(self, http: web.BaseRequest) -> web.StreamResponse:
-        """Read the rest of a request, and have it answered."""
+        """Read the body of a request, and answer the request."""
         begun_seconds, reply = self.quiet_since_seconds, PendingReply(self, http)
         try:
             request = _request(http)
@@ -282,7 +288,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
                 self._close_soon()
 
     async def _read(self, http: web.BaseRequest, body: Body) -> None:
-        """Read a body to its end, even if nobody will use it.
+        """Read a body to its end, even if it will be dropped.
 
         Raises:
             Refused: the body is too long for any path.
@@ -296,7 +302,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         if (
             EXPECT in http.headers
             and http.version is HttpVersion11
-            and not self._asks_for(http, body, length)
+            and not self._wants_body(http, body, length)
         ):
             return
         self._content, self._content_bytes, self._framing_bytes = http.content, 0, 0
@@ -308,9 +314,9 @@ class Connection(web.RequestHandler, BufferedProtocol):
         finally:
             self._content = None
 
-    def _asks_for(self, http: web.BaseRequest, body: Body, length: int) -> bool:
-        """Ask a client that expects to be asked for its body; False if it need not be sent."""
-        if length > body.bytes_max:  # it will be refused
+    def _wants_body(self, http: web.BaseRequest, body: Body, length: int) -> bool:
+        """Answer ``Expect: 100-continue`` if the body is wanted; False if the client need not send it."""
+        if length > body.bytes_max:  # the request will be refused
             body.length, self._is_deaf = length, True
             return False
         if http.headers[EXPECT].lower() == "100-continue" and self.transport is not None:
@@ -326,7 +332,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return await content.readany()
 
     async def linger(self) -> None:
-        """Send nothing more, drop what comes, and return when the client has gone or had time to read."""
+        """Send nothing more, drop all input, and return once the client has closed or had time to read."""
         self._is_deaf, transport = True, self.transport
         if transport is not None and transport.can_write_eof():  # TLS has no half-closed connections
             transport.write_eof()
@@ -343,10 +349,10 @@ class Connection(web.RequestHandler, BufferedProtocol):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Refuse what is not HTTP, or say that the server has failed."""
+        """Answer input that is not HTTP, or a failure of the server."""
         self._is_deaf = True
         if isinstance(exc, ConnectionError | TimeoutError) or status == HTTPStatus.GATEWAY_TIMEOUT:
-            raise ConnectionResetError from exc  # nobody reads a response
+            raise ConnectionResetError from exc  # the client has gone
         problem = 500, "the sandbox failed; see its log"
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
             problem = _problem(exc)
@@ -368,7 +374,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return self._is_deaf or self._host.others_wait
 
     def is_forgotten(self) -> bool:
-        """Whether nothing has happened for a while, and no request waits for its response."""
+        """Whether the connection has been inactive for a while, with no request to answer."""
         now, limits = self.loop.time(), self._host.limits
         quiet_seconds = now - self.quiet_since_seconds
         if self._phase is Phase.IDLE:
@@ -377,21 +383,21 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return self._phase is not Phase.ANSWERING and (is_slow or quiet_seconds >= limits.half_open_seconds)
 
     def close_if_stale(self) -> None:
-        """Close if the client has neither sent nor read anything for too long."""
+        """Close if the client has neither sent nor read any data for too long."""
         unsent_bytes = self._unsent()
-        if 0 < unsent_bytes != self._unsent_bytes:  # it is slow, but reads
+        if 0 < unsent_bytes != self._unsent_bytes:  # the client is slow, but reads
             self._unsent_bytes, self.quiet_since_seconds = unsent_bytes, self.loop.time()
         is_quiet = self.loop.time() - self.quiet_since_seconds >= IDLE_SECONDS
         if is_quiet and self._phase is not Phase.ANSWERING:
             self.abort()
 
     def close_if_unused(self) -> None:
-        """Close, unless a request is under way."""
+        """Close, unless a request is in progress."""
         if self._phase is Phase.IDLE and self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Close now; what was not yet sent is lost."""
+        """Close now; unsent data is lost."""
         if self.transport is not None:
             self.transport.abort()
 
@@ -400,28 +406,28 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
 
 def _problem(error: BaseException) -> tuple[int, str]:
-    """The status and the sentence for what is not HTTP."""
+    """Return the status and message for input that is not HTTP."""
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
         return 431, Refused.for_head().value
     if isinstance(error, BadHttpMethod) and "HTTPS" in error.message:
-        say_once("a client speaks https, and this server only http; serve --tls speaks both")
+        log_once("a client tried https, but this server speaks only http; serve --tls speaks both")
     return 400, "this is not a valid HTTP request"
 
 
 def _request(http: web.BaseRequest) -> Request:
-    """A request without its body.
+    """Convert a request, without its body.
 
     Raises:
-        Refused: its head says that it cannot be answered.
+        Refused: by its head, the request cannot be answered.
     """
-    if isinstance(http, _OfOtherVersion):
+    if isinstance(http, _UnsupportedVersion):
         raise Refused(505, "this server speaks HTTP/1.0 and HTTP/1.1")
     headers = [(name.lower(), value) for name, value in http.raw_headers]
     if sum([len(name) + len(value) for name, value in headers]) > HEAD_BYTES_MAX:
         raise Refused.for_head()
     target, version = http.raw_path, "1.1"
     if target[0] != "/":
-        target, headers = _of_whole_address(http, headers)
+        target, headers = _in_absolute_form(http, headers)
     if http.version is HttpVersion10:
         version = "1.0"
     elif HOST not in http.headers:
@@ -429,12 +435,12 @@ def _request(http: web.BaseRequest) -> Request:
     return Request(http.method, target.encode(errors="surrogateescape"), version, headers, b"", 0)
 
 
-def _of_whole_address(
+def _in_absolute_form(
     http: web.BaseRequest, headers: list[tuple[bytes, bytes]]
 ) -> tuple[str, list[tuple[bytes, bytes]]]:
-    """The path and the headers of a request to a whole address, whose host counts (RFC 9112, 3.2.2)."""
+    """The path and headers of a request in absolute form, whose host overrides Host (RFC 9112, 3.2.2)."""
     if http.method == METH_CONNECT:
-        raise Refused(400, "this server is no proxy")
+        raise Refused(400, "this server is not a proxy")
     authority = urlsplit(http.raw_path).netloc.rpartition("@")[2].encode(errors="surrogateescape")
     others = [header for header in headers if header[0] != b"host"]
     return http.rel_url.raw_path_qs, [*others, (b"host", authority)] if authority else headers

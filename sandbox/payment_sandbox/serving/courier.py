@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 AGAIN_SECONDS = 0.5
 
 Stubbornly = Callable[[Callable[[], Any]], Any]
-"""Does something until it is stored."""
+"""Repeats some work until its result is stored."""
 
 
 def forward(
     project: Project, epoch: Epoch, prepared: PreparedAttempt, label: Label, stubbornly: "Stubbornly"
 ) -> None:
-    """Offer an attempt and its copies to the listener, and record what the shop answered.
+    """Offer an attempt and its copies to the listener, and record the shop's answers.
 
-    If the listener has gone, the webhook waits for the next one: that is no attempt.
+    If the listener has gone, the webhook waits for the next one, and no attempt is counted.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
@@ -74,15 +74,15 @@ def forward(
         for offer in offers:
             offer.end(is_recorded=False)
     if not is_answered:
-        _keep(project, epoch, prepared)
+        _keep_for_listener(project, epoch, prepared)
 
 
-def _keep(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
-    """Keep a webhook for the next listener, or try again if there is one, or none is wanted any more."""
-    with project.exclusively(epoch):  # the setting cannot change meanwhile
+def _keep_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
+    """Keep a webhook for the next listener; try again if one is there, or forwarding was switched off."""
+    with project.exclusively(epoch):  # so that the setting cannot change meanwhile
         is_wanted = project.settings.forward_to is not None
-        is_left = is_wanted and project.relay.leave_unanswered(epoch, prepared.queued)
-    if not is_left:
+        is_kept = is_wanted and project.relay.keep_unanswered(epoch, prepared.queued)
+    if not is_kept:
         project.put(epoch, prepared.queued)
 
 
@@ -90,27 +90,27 @@ log = logging.getLogger(__name__)
 
 
 class InProcessReceiver(Protocol):
-    """An application in this process that gets webhooks."""
+    """An application in this process that receives webhooks."""
 
     def __call__(self, request: WebhookRequest, answered: "Callable[[int], None]", /) -> ReceiverAnswer:
         """Deliver one webhook, and report its status as soon as it is known."""
         ...
 
     def place(self, thread: int) -> str | None:
-        """Where the handler is that a thread waits for; None if it waits for none."""
+        """Locate the handler that a thread is waiting for, if any."""
         ...
 
 
 class Destination:
-    """Where the webhooks of a project go, besides their addresses."""
+    """Where the webhooks of a project go, apart from their URLs."""
 
     receiver: InProcessReceiver | None = None
-    hosts: frozenset[str] | None = None  # that the receiver serves; None: all
-    is_here = False  # the receiver runs on the thread that waits for it
-    allowed: frozenset[str] = frozenset()  # other machines
+    hosts: frozenset[str] | None = None  # served by the receiver; None: all
+    is_here = False  # the receiver runs on the waiting thread
+    allowed: frozenset[str] = frozenset()  # hosts on other machines
 
     def receiver_for(self, url: str) -> InProcessReceiver | None:
-        """The application in this process that gets webhooks to this address, if any."""
+        """Return the in-process receiver for this URL, if any."""
         is_served = self.hosts is None or (urlsplit(url).hostname or "") in self.hosts
         return self.receiver if is_served else None
 
@@ -119,7 +119,7 @@ DESTINATION: Final = Slot(Destination)
 
 
 class Courier:
-    """Delivers the webhooks of all projects; each non-empty outbox has its own thread."""
+    """Delivers the webhooks of all projects, with a thread for each non-empty outbox."""
 
     def __init__(
         self,
@@ -129,11 +129,10 @@ class Courier:
         stays_here: bool = False,
         only_to: Collection[str] = (),
     ) -> None:
-        """If given, ``send`` gets each request and its number of copies instead of the network.
+        """``send``, if given, replaces the network; it gets each request and its number of copies.
 
-        ``trusted`` are receivers to trust besides those whom the system trusts. With ``stays_here``, only
-        addresses of this machine get webhooks, and hosts that a project allows. If ``only_to`` names hosts,
-        no others get any over the network.
+        ``trusted`` adds to the certificates that the system trusts. With ``stays_here``, webhooks go only to
+        this machine and to hosts that a project allows; with ``only_to``, over the network only to its hosts.
         """
         self.statistics = Statistics()
         self._ending = Event()
@@ -142,7 +141,7 @@ class Courier:
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
-        self._left: dict[int, deque[tuple[Project, Epoch]]] = {}  # by thread that will wait
+        self._deferred: dict[int, deque[tuple[Project, Epoch]]] = {}  # deferred outboxes, by waiting thread
 
     def deliver_to(
         self,
@@ -152,16 +151,16 @@ class Courier:
         here: bool = False,
         hosts: frozenset[str] | None = None,
     ) -> None:
-        """Deliver a project's webhooks to an application in this process; None: over the network again.
+        """Deliver a project's webhooks to an application in this process; None returns to the network.
 
-        With ``here``, the application runs on the thread that waits for the webhooks, if there is one. With
-        ``hosts``, webhooks to others go over the network.
+        With ``here``, the application runs on the thread that waits for the webhooks, if any. With ``hosts``,
+        webhooks to other hosts go over the network.
         """
         destination = project.slots.of(DESTINATION)
         destination.receiver, destination.hosts, destination.is_here = receiver, hosts, here
 
     def allow(self, project: Project, hosts: frozenset[str]) -> None:
-        """Let a project's webhooks go to these hosts, although they are other machines."""
+        """Allow a project's webhooks to go to these hosts on other machines."""
         project.slots.of(DESTINATION).allowed = hosts
 
     def receiver_of(self, project: Project) -> "InProcessReceiver | None":
@@ -171,9 +170,9 @@ class Courier:
     def carry(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox one by one, until it is empty.
 
-        This happens on another thread, or is left for this one if it is about to wait for them.
+        Runs on another thread, or is deferred to this one if it is about to wait for them.
         """
-        postponed = self._left.get(get_ident())
+        postponed = self._deferred.get(get_ident())
         if postponed is not None and project.slots.of(DESTINATION).is_here:
             postponed.append((project, epoch))
         else:
@@ -181,22 +180,22 @@ class Courier:
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
-        """While inside, this thread will wait for webhooks; what it then leaves is delivered on others."""
+        """Defer deliveries to this thread inside; those left at the end go to other threads."""
         thread_id = get_ident()
-        outer = self._left.get(thread_id)  # of a call whose webhook's handler makes this one
-        postponed = self._left[thread_id] = deque()
+        outer = self._deferred.get(thread_id)  # if this call comes from a webhook handler of another call
+        postponed = self._deferred[thread_id] = deque()
         try:
             yield
         finally:
-            del self._left[thread_id]
+            del self._deferred[thread_id]
             for project, epoch in postponed:
                 self.carry(project, epoch)
             if outer is not None:
-                self._left[thread_id] = outer
+                self._deferred[thread_id] = outer
 
-    def deliver_left(self, is_enough: "Callable[[], bool]") -> None:
-        """Deliver what was left for this thread, until there is no more or it is enough."""
-        postponed = self._left.get(get_ident())
+    def deliver_deferred(self, is_enough: "Callable[[], bool]") -> None:
+        """Deliver the webhooks deferred to this thread, until there are no more or ``is_enough``."""
+        postponed = self._deferred.get(get_ident())
         while postponed and not is_enough():
             project, epoch = postponed.popleft()
             self._carry(project, epoch, is_enough)
@@ -228,9 +227,9 @@ class Courier:
             return
 
     def _until_stored(self, epoch: Epoch, work: "Callable[[], Any]") -> Any:
-        """Do something; in a database of several servers, again and again until it is stored.
+        """Do some work; with a shared database, retry until the result is stored.
 
-        Otherwise the next webhook would overtake this one, or the shop would get this one twice.
+        Without the retry, the next webhook could overtake this one, or the shop could get this one twice.
         """
         while True:
             try:
@@ -238,10 +237,10 @@ class Courier:
             except NotStored as failed:
                 if not epoch.store.is_shared or epoch.outbox.is_closed or self.pause(AGAIN_SECONDS):
                     raise
-                log.warning("a webhook is not stored yet: %s", failed)
+                log.warning("cannot store a webhook attempt yet: %s", failed)
 
     def pause(self, seconds: float) -> bool:
-        """Let real time pass; True once the server stops."""
+        """Wait in real time; True once the server stops."""
         return self._ending.wait(seconds)
 
     def stop(self) -> None:
@@ -254,11 +253,11 @@ class Courier:
         while (queued := epoch.outbox.next()) is not None:
             try:
                 self.deliver(project, epoch, queued)
-            except KeyboardInterrupt:  # on the thread of a test; another one delivers the rest
+            except KeyboardInterrupt:  # on a test's thread; another thread delivers the rest
                 epoch.outbox.hand_over()
                 self._threads.run(lambda: self._carry(project, epoch))
                 raise
-            except BaseException:  # whatever failed, the next one must still be delivered
+            except BaseException:  # the next webhook must still be delivered
                 log.exception(
                     "webhook %s of project %s was not delivered", queued.delivery_id, project.project_id
                 )
@@ -268,11 +267,11 @@ class Courier:
                 return
 
     def _replies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
-        """Send all copies, and return what came back with the real time at which each was sent.
+        """Send all copies, and return the replies, each with the real time of sending.
 
-        They are sent on other threads, so that the timeout also covers receivers that answer slowly. Over the
-        network they go in parallel, and an application in this process gets them one by one, unless
-        the attempt says something else.
+        Other threads send them, so that the timeout also covers receivers that answer slowly. Copies go over
+        the network in parallel, and to an application in this process one by one, unless the attempt says
+        otherwise.
         """
         request, copies = prepared.request, range(prepared.copies)
         if self._send is not None:
@@ -281,7 +280,7 @@ class Courier:
 
         def answered(posting: Posting) -> tuple[Reply, datetime]:
             reply = posting.wait()
-            now = real.wall_now()  # first: an attempt never begins after the calls that it caused
+            now = real.wall_now()  # taken first, so that an attempt begins before the calls that it causes
             since = timedelta(seconds=real.monotonic_seconds() - posting.sent_seconds)
             return reply, max(prepared.real_at, now - since)
 
@@ -289,7 +288,7 @@ class Courier:
         if prepared.are_parallel(over_network=receiver is None):
             over_network = [self._posted(destination, request, receiver) for _ in copies]
             return list(map(answered, over_network))
-        is_here = receiver is not None and destination.is_here and get_ident() in self._left
+        is_here = receiver is not None and destination.is_here and get_ident() in self._deferred
         post = self._posted_here if is_here else self._posted
         return [answered(post(destination, request, receiver)) for _ in copies]
 
@@ -300,7 +299,7 @@ class Courier:
             return Posting(request, receiver, receiver.place)
         host = urlsplit(request.url).hostname or ""
         if self._stays_here and not is_local(host) and host not in destination.allowed:
-            return Posting(request, _kept_here)
+            return Posting(request, _refuse_to_send)
         if self.only_to and same_host(host) not in self.only_to:
             return Posting(request, partial(_not_allowed, self.only_to))
         return Posting(request, self._over_the_wire)
@@ -309,7 +308,7 @@ class Courier:
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         posting = self._posting(destination, request, receiver)
-        context = copy_context()  # which knows the event loop of a test
+        context = copy_context()  # carries the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
@@ -321,11 +320,11 @@ class Courier:
         return posting
 
 
-def _kept_here(request: WebhookRequest, answered: "Callable[[int], None]") -> ReceiverAnswer:
-    """Send nothing.
+def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") -> ReceiverAnswer:
+    """Refuse to send a webhook.
 
     Raises:
-        Undelivered: says what to call.
+        Undelivered: always; the message names the calls that help.
     """
     host = urlsplit(request.url).hostname
     raise Undelivered(

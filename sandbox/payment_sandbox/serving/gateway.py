@@ -1,4 +1,4 @@
-"""Has the application answer each request: on the event loop if it cannot wait, else on a thread."""
+"""Runs the application for each request: on the event loop if the call cannot block, else on a thread."""
 
 import logging
 from asyncio import AbstractEventLoop, timeout
@@ -22,18 +22,18 @@ from payment_sandbox.web.statistics import Statistics
 if TYPE_CHECKING:
     from payment_sandbox.serving.cluster import Cluster
 
-RUNNING_MAX: Final = 2  # more would only slow each other, and the event loop, down
-RUNNING_MAX_SHARED: Final = 12  # where each waits for the database most of the time
+RUNNING_MAX: Final = 2  # more threads would only slow down each other and the event loop
+RUNNING_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
 LARGE_BYTES: Final = 1 << 16
-READING_MAX: Final = 1  # of large bodies: the interpreter does nothing else while it parses one
-STREAM_SECONDS_MAX: Final = 600.0  # for a whole response that is sent piece by piece
+READING_MAX: Final = 1  # large bodies, whose parsing blocks the interpreter
+STREAM_SECONDS_MAX: Final = 600.0  # for a whole streamed response
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 
 log = logging.getLogger(__name__)
 
 
 class TurnLine(Line):
-    """The line of a call that may have a thread."""
+    """The line of a call that may run on a thread."""
 
     __slots__ = ("turn",)
 
@@ -42,12 +42,12 @@ class TurnLine(Line):
         self.turn: Turn | None = None
 
     def begin_waiting(self) -> bool:
-        """Let another call run."""
+        """Let another call run while this one waits."""
         return self.turn is None or self.turn.begin_waiting()
 
 
 class Gateway:
-    """Has an application answer the requests of all connections."""
+    """Answers the requests of all connections with an application."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Gateway:
         statistics: Statistics,
         cluster: "Cluster | None",
     ) -> None:
-        """``lost`` is called when a connection has ended; ``cluster`` knows where projects are."""
+        """``lost`` is called at the end of each connection; ``cluster`` locates projects."""
         self.connections: set[Connection] = set()
         self.is_full = False
         self.limits = limits
@@ -78,11 +78,11 @@ class Gateway:
 
     @property
     def others_wait(self) -> bool:
-        """Whether connections end with their responses: clients wait for room, or should go elsewhere."""
+        """Whether to close connections after responses: the server is full or draining."""
         return self.is_full or (self._cluster is not None and self._cluster.is_draining)
 
     def stop(self) -> None:
-        """Start no more threads; those that still run end with the process."""
+        """Start no more threads; running ones end with the process."""
         self._threads.stop()
 
     async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
@@ -93,12 +93,12 @@ class Gateway:
         try:
             call = self._application.place(environment(request, reply.peers), request.length, line)
         except Exception:
-            log.exception("a request could not be placed")
+            log.exception("a request could not be routed")
             return await reply.whole(error(500, "the sandbox failed; see its log"))
         return await self.respond(await self.run(call, line, request.length), reply)
 
     async def run(self, call: Call, line: TurnLine, length: int) -> Run:
-        """Have a call answered in the turn of its project; ``length`` is that of its body."""
+        """Run a call when it is its project's turn; ``length`` is the length of its body."""
         if not call.on_thread:
             line.may_wait = False
             if not self._turns.take():
@@ -113,12 +113,12 @@ class Gateway:
         return await lane.run(call.share, run)
 
     async def respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        """Send what the application has said, then end the call; a slow client holds no thread."""
+        """Send the application's response, then end the call; a slow client holds no thread."""
         if run.answer is not None and run.call.stream is None:
             try:
                 async with timeout(self.limits.send_seconds):
                     return await reply.whole(run.answer)
-            except TimeoutError:  # nobody reads it
+            except TimeoutError:  # the client does not read
                 return reply.reset()
             finally:
                 run.close()
@@ -129,11 +129,11 @@ class Gateway:
         except Exception:
             run.close()
             raise
-        run.close()  # not if this was cancelled: a thread may still make the next piece
+        run.close()  # skipped on cancellation, when a thread may still be making the next piece
         return response
 
     async def _watch(self, run: Run, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
-        """Send a stream of events."""
+        """Send an event stream."""
         with self._watching.counted(run.call.share) as may_watch:
             if not may_watch or run.head is None:
                 return await reply.whole(error(503, TOO_MANY_WAIT, retry=True))
@@ -155,14 +155,14 @@ class Gateway:
             return await reply.ended()
         except ConnectionCut:
             return reply.cut() if reply.has_begun else reply.reset()
-        except TimeoutError:  # nobody reads it
+        except TimeoutError:  # the client does not read
             return reply.reset()
         except ConnectionError:
             return reply.cut()
         except Exception:
-            log.exception("a response could not be sent to its end")
+            log.exception("a response broke off")
             return reply.cut()
 
     async def _next_piece(self, pieces: Iterator[bytes], share: str) -> bytes | None:
-        """The next piece of a response, made on a thread; None at its end."""
+        """Make the next piece of a response on a thread; None at its end."""
         return await self._working.run(share, lambda turn: next(pieces, None))

@@ -1,4 +1,4 @@
-"""Serves one application over HTTP on one port: accepts connections, makes room for them, and ends them."""
+"""Serves one application over HTTP on one port: accepts connections, limits them, and closes them."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import ConnectionFactory, Limits, say_once
+from payment_sandbox.serving.connection import ConnectionFactory, Limits, log_once
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 OPEN_FILES_WANTED: Final = 16_384
 CONNECTIONS_MIN: Final = 16
-OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
-FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to close
+OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and the rest of this process
+FULL_SECONDS: Final = 0.1  # between checks of a full server for connections to close
 STOP_SECONDS: Final = 1.0
-FINISHED_SECONDS: Final = 0.005  # between looks whether all requests are answered
-STALE_SECONDS: Final = 5.0  # between looks for connections that nothing happens on
-SILENT_SECONDS_MAX: Final = 10.0  # browsers open connections that they may never use
+FINISHED_SECONDS: Final = 0.005  # between checks whether all requests are answered
+STALE_SECONDS: Final = 5.0  # between checks for inactive connections
+SILENT_SECONDS_MAX: Final = 10.0  # browsers preconnect, and may never use the connection
 HANDSHAKE: Final = b"\x16"  # the first byte of TLS; no HTTP method begins with it
 HANDSHAKE_SECONDS: Final = 5.0
-UNTRUSTED: Final = "it may not trust the certificate; /docs/https/ says how it can"
+UNTRUSTED: Final = "it may not trust the certificate; see /docs/https/"
 
 
 class HttpServer:
-    """Serves on a port that was bound before; connections wait until ``start``."""
+    """Serves on a bound port; connections wait until ``start``."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class HttpServer:
         cluster: "Cluster | None" = None,
         statistics: Statistics | None = None,
     ) -> None:
-        """With ``tls``, the same port speaks https to clients that begin with it, and http to the others.
+        """With ``tls``, the port speaks both https and http, as each client begins.
 
-        ``cluster`` knows which server has which project, if there are others.
+        ``cluster`` locates projects on other servers, if there are any.
         """
         self._socket = bound
         self._tls = tls
@@ -74,29 +74,29 @@ class HttpServer:
     def finish(self, within_seconds: float) -> None:
         """Accept no more connections, and close each once its request is answered."""
         if self._loop is not None and self._acceptor is not None:
-            with suppress(RuntimeError, TimeoutError):  # the loop has stopped, or it takes longer
+            with suppress(RuntimeError, TimeoutError):  # the loop has stopped, or the timeout has passed
                 finishing = asyncio.run_coroutine_threadsafe(self._acceptor.finish(), self._loop)
                 finishing.result(within_seconds)
 
     def stop(self) -> None:
-        """Close all connections; requests still running end with their threads."""
+        """Close all connections; running requests end with their threads."""
         if self._loop is not None and self._thread is not None and self._gateway is not None:
             self._gateway.stop()
-            with suppress(RuntimeError):  # it has stopped by itself
+            with suppress(RuntimeError):  # already stopped
                 self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(STOP_SECONDS)
         self._socket.close()
 
 
 class _Begun(NamedTuple):
-    """A connection whose client has yet to say whether it speaks TLS."""
+    """A connection whose first byte has not come, so it may or may not speak TLS."""
 
     accepted: socket.socket
     at_seconds: float
 
 
 class _Acceptor:
-    """Accepts connections as long as there is room, and makes room by closing forgotten ones."""
+    """Accepts connections up to a limit, and makes room by closing inactive ones."""
 
     def __init__(
         self,
@@ -113,28 +113,28 @@ class _Acceptor:
         self._loop = loop
         self._most = most = _connections_max(limits.connections)
         limits = limits._replace(
-            connections=most,  # those that neither wait nor watch are free for other calls
+            connections=most,  # connections that neither wait nor watch are left for other calls
             waiting=min(limits.waiting, most // 2),
             watching=min(limits.watching, most * 3 // 4),
         )
         self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
         self._connections = ConnectionFactory(self.gateway, loop)
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
-        self._pause: TimerHandle | None = None  # while there is no room
+        self._pause: TimerHandle | None = None  # set while the server is full
 
     def open(self) -> None:
-        """Begin to accept connections."""
+        """Start accepting connections."""
         self._loop.add_reader(self._listening, self._accept)
 
     def close_stale(self) -> None:
-        """Close connections whose clients have neither sent nor read anything for too long, now and later."""
+        """Close connections whose clients have neither sent nor read data for too long, periodically."""
         for connection in list(self.gateway.connections):
             connection.close_if_stale()
         self._loop.call_later(STALE_SECONDS, self.close_stale)
 
     async def finish(self) -> None:
         """Accept no more connections, and return once all requests are answered."""
-        self._accept()  # those that are waiting
+        self._accept()  # the connections in the backlog
         self._loop.remove_reader(self._listening)
         while self.gateway.connections or self._begun:
             self.gateway.is_full = True
@@ -143,7 +143,7 @@ class _Acceptor:
             await asyncio.sleep(FINISHED_SECONDS)
 
     async def close(self) -> None:
-        """Drop all connections, and everything that still runs for them."""
+        """Drop all connections and their running tasks."""
         self._loop.remove_reader(self._listening)
         for connection in list(self.gateway.connections):
             connection.abort()
@@ -151,11 +151,11 @@ class _Acceptor:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        while self.gateway.connections or self._begun:  # their ends are reported in the next round
+        while self.gateway.connections or self._begun:  # the loop reports their ends in its next iteration
             await asyncio.sleep(0)
 
     def _accept(self) -> None:
-        """Accept the connections that wait, as long as there is room. Called while there are any."""
+        """Accept connections from the backlog, as long as there is room; called while there are any."""
         if self._room <= 0:
             self._wait_for_room()
         for _ in range(self._room):
@@ -176,7 +176,7 @@ class _Acceptor:
         return self._most - len(self.gateway.connections) - len(self._begun)
 
     def _wait_for_room(self) -> None:
-        """Close what is forgotten now, and what is open when it was answered next."""
+        """Close inactive connections now, and the others after their next responses."""
         self._loop.remove_reader(self._listening)
         self._close_forgotten()
         self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
@@ -195,10 +195,10 @@ class _Acceptor:
         if task.cancelled() or task.exception() is not None:
             accepted.close()
         if not task.cancelled() and isinstance(task.exception(), SSLError):
-            say_once(f"a client broke off TLS ({cast(SSLError, task.exception()).reason}): {UNTRUSTED}")
+            log_once(f"a client broke off TLS ({cast(SSLError, task.exception()).reason}): {UNTRUSTED}")
 
     def _resume(self) -> None:
-        """Look again whether there is room."""
+        """Check again for room."""
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
@@ -206,19 +206,19 @@ class _Acceptor:
             self.open()
 
     def _close_forgotten(self) -> None:
-        """Close connections that nothing happens on, the oldest first; if there is none, new ones wait."""
+        """Close inactive connections, oldest first; without any, new connections wait."""
         forgotten = [connection for connection in self.gateway.connections if connection.is_forgotten()]
         forgotten.sort(key=lambda connection: connection.quiet_since_seconds)
         for connection in forgotten[: len(forgotten) // 2 + 1]:
-            connection.abort()  # nothing is on its way, or it is not read
+            connection.abort()  # no data is in flight, or the client does not read it
         before = self._loop.time() - self.gateway.limits.forgotten_seconds
         silent = [task for task, begun in self._begun.items() if begun.at_seconds < before]
         for task in silent[: len(silent) // 2 + 1]:
-            task.cancel()  # its client has not even said whether it speaks TLS
+            task.cancel()  # the client has not sent a byte
 
 
 async def _begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> bool:
-    """Whether a new connection's client speaks TLS; its byte stays to be read.
+    """Whether the client of a new connection speaks TLS; the first byte is peeked, not read.
 
     Raises:
         TimeoutError: the client has sent nothing for a while.
@@ -240,7 +240,7 @@ async def _begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> 
 
 
 def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
-    """Serve until the loop is stopped, then leave nothing open."""
+    """Serve until the loop is stopped, then close everything."""
     asyncio.set_event_loop(loop)
     acceptor.open()
     acceptor.close_stale()
@@ -252,7 +252,7 @@ def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
 
 
 def raise_open_files_limit() -> None:
-    """Let this process open as many files as the system lets it, up to what a server can use."""
+    """Raise the open-file limit of this process as far as the system allows and a server can use."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -260,14 +260,14 @@ def raise_open_files_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return
-    wanted = OPEN_FILES_WANTED if hard == resource.RLIM_INFINITY else min(OPEN_FILES_WANTED, hard)
-    if wanted > soft:
-        with suppress(ValueError, OSError):  # some systems refuse what they have said they allow
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = OPEN_FILES_WANTED if hard == resource.RLIM_INFINITY else min(OPEN_FILES_WANTED, hard)
+    if limit > soft:
+        with suppress(ValueError, OSError):  # some systems refuse the limit that they report
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _connections_max(most: int) -> int:
-    """As many as the open-file limit allows; a test's client ends may be in this process, too."""
+    """Limit the connections to the open-file limit; a test may have the client ends in this process, too."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

@@ -1,4 +1,4 @@
-"""Ways to serve an application: at once, once somebody connects, or not at all."""
+"""Lazy and null servers for an application: on the first connection, or not at all."""
 
 import selectors
 import socket
@@ -32,12 +32,12 @@ class SiteServer(Protocol):
         ...
 
     def stop(self) -> None:
-        """Stop serving; nothing of it stays."""
+        """Stop serving, and release everything."""
         ...
 
 
 class OnFirstConnection:
-    """A port whose HTTP server is loaded when somebody connects: most test suites never need it."""
+    """A port whose HTTP server is loaded on the first connection: most test suites never need it."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Bind; ``port`` 0 takes any free one.
@@ -82,23 +82,23 @@ class OnFirstConnection:
         if is_stopped:
             return
         with LOADING:
-            from payment_sandbox.serving.http import HttpServer  # here, because it takes a tenth of a second
+            from payment_sandbox.serving.http import HttpServer  # deferred: takes a tenth of a second
 
         self._server = HttpServer(self._socket)
         self._server.start(application)
 
 
 class Nowhere:
-    """No port at all, where tests may not open sockets; calls in this process still work."""
+    """No port, for tests that may not open sockets; in-process calls still work."""
 
     port = 0
     url = UNREACHABLE_URL
 
     def start(self, application: "Application") -> None:
-        """Nothing to serve."""
+        """Do nothing."""
 
     def finish(self, within_seconds: float) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""One POST of a webhook: its time limit, and what came back."""
+"""One POST of a webhook: its timeout and its reply."""
 
 import logging
 import os
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     import requests
     from _typeshed import WriteableBuffer
 
-ANSWER_BYTES_MAX: Final = 1 << 18  # of which little is kept
+ANSWER_BYTES_MAX: Final = 1 << 18  # to read; less is kept
 TRUST: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
 
-_here = local()  # the wire of the request that this thread sends
+_here = local()  # the wire of this thread's request
 
 
 class Wire:
-    """The connection of one request. A receiver that sends a byte now and then never times out by itself."""
+    """The connection of one request, which can be cut: no socket timeout ends a trickling answer."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -49,7 +49,7 @@ class Wire:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """What this thread sends inside goes over this wire."""
+        """Use this wire for the requests that this thread sends inside."""
         _here.wire = self
         try:
             yield
@@ -61,7 +61,7 @@ class Wire:
                 self._socket = None
 
     def connected(self, opened: socket.socket) -> None:
-        """Note a new connection; a copy of its descriptor stays valid whoever wraps or closes it."""
+        """Note a new connection, with a duplicate of its descriptor, valid even if the socket is closed."""
         with self._lock:
             if self._socket is not None:
                 self._socket.close()
@@ -70,27 +70,27 @@ class Wire:
                 self._shut_down()
 
     def cut(self) -> None:
-        """Wake the thread that waits for the receiver, with an error."""
+        """Shut the connection down, so that the waiting thread gets an error."""
         with self._lock:
             self._is_cut = True
             self._shut_down()
 
     def _shut_down(self) -> None:
         if self._socket is not None:
-            with suppress(OSError):  # the receiver has closed it
+            with suppress(OSError):  # already closed by the receiver
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
 def over_the_wire(
     request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None = None
 ) -> ReceiverAnswer:
-    """POST the request; ignore redirects, and proxies and credentials from the environment.
+    """POST the request without redirects, and without proxies or credentials from the environment.
 
     Raises:
-        Undelivered: there is no response, or only a part of one.
+        Undelivered: the response is missing or incomplete.
     """
     with LOADING:
-        import requests  # here, for a faster start
+        import requests  # deferred, for a faster start
         import urllib3
 
     try:
@@ -125,14 +125,14 @@ def _posted(
 
 
 def warm_up() -> None:
-    """Load what the first webhook needs; on many threads at once, it would hold up requests."""
+    """Import the modules for the first webhook; imports on many threads at once would delay requests."""
     _session().close()
 
 
 def _session(trusted: Trust | None = None) -> "requests.Session":
-    """A session whose connections can be cut."""
+    """Create a session whose connections can be cut."""
     with LOADING:
-        import requests  # here, for a faster start; its parts only after it, or two threads get half of it
+        import requests  # deferred; submodules only after it, or two threads import it halfway
 
     session, adapter = direct_session(), requests.adapters.HTTPAdapter()
     if trusted is not None:
@@ -145,22 +145,22 @@ def _session(trusted: Trust | None = None) -> "requests.Session":
 
 @cache
 def _pools() -> dict[str, type]:
-    """urllib3's connection pools, whose connections tell their wire of their sockets."""
+    """Return urllib3 connection pools whose connections report their sockets to the wire."""
     with LOADING:
-        from urllib3.connection import HTTPConnection, HTTPSConnection  # here, for a faster start
+        from urllib3.connection import HTTPConnection, HTTPSConnection  # deferred, for a faster start
         from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
     class Plain(HTTPConnection):
         response_class = _Answer
 
         def _new_conn(self) -> socket.socket:
-            return _noted(super()._new_conn())
+            return _reported(super()._new_conn())
 
     class Encrypted(HTTPSConnection):
         response_class = _Answer
 
-        def _new_conn(self) -> socket.socket:  # before the handshake, which a receiver can drip, too
-            return _noted(super()._new_conn())
+        def _new_conn(self) -> socket.socket:  # before the handshake, which can trickle, too
+            return _reported(super()._new_conn())
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain
@@ -172,7 +172,7 @@ def _pools() -> dict[str, type]:
 
 
 class _Limited(RawIOBase):
-    """What is read of an answer, which may have no end: parsing that would keep the processor busy."""
+    """A limited input stream: parsing an endless answer would keep the processor busy."""
 
     def __init__(self, source: RawIOBase) -> None:
         super().__init__()
@@ -180,11 +180,11 @@ class _Limited(RawIOBase):
         self._left_bytes = ANSWER_BYTES_MAX
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int | None:
-        """Read some.
+        """Read into a buffer.
 
         Raises:
             OSError: the answer is too long.
@@ -192,24 +192,24 @@ class _Limited(RawIOBase):
         count: int | None = self._source.readinto(buffer)
         self._left_bytes -= count or 0
         if self._left_bytes < 0:
-            raise OSError(f"the answer has no end within {ANSWER_BYTES_MAX} bytes")
+            raise OSError(f"the answer exceeds {ANSWER_BYTES_MAX} bytes")
         return count
 
     def close(self) -> None:
-        """Close what is read from."""
+        """Close the underlying stream."""
         self._source.close()
         super().close()
 
 
 class _Answer(HTTPResponse):
-    """An answer of limited length, counted where http and https are the same: as it is parsed."""
+    """An answer of limited length, counted during parsing, where http and https are alike."""
 
-    def __init__(self, sock: socket.socket, *given: Any, **options: Any) -> None:
-        super().__init__(sock, *given, **options)
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
         self.fp = BufferedReader(_Limited(self.fp.detach()))
 
 
-def _noted(opened: socket.socket) -> socket.socket:
+def _reported(opened: socket.socket) -> socket.socket:
     wire: Wire | None = getattr(_here, "wire", None)
     if wire is not None:
         wire.connected(opened)
@@ -222,20 +222,20 @@ STILL_WAITS: Final = (
     f"{NO_ANSWER} from a webhook handler, and the call that led to it waits until it returns; "
     "pytest-timeout ends tests that hang. %s"
 )
-GRACE_SECONDS: Final = 0.2  # in which an event loop cancels a handler that is late
+GRACE_SECONDS: Final = 0.2  # for an event loop to cancel a late handler
 
 PLACED: Final = "The handler was here:"
 Place = Callable[[int], str | None]
-"""Says where the handler is that a thread waits for."""
+"""Locates the handler that a thread is waiting for."""
 
 log = logging.getLogger(__name__)
 
 
 class Posting:
-    """One POST in flight: its status line counts, even if the body fails."""
+    """One POST in flight; the status line counts, even if the body fails."""
 
     def __init__(self, request: WebhookRequest, send: Send, place: Place | None = None) -> None:
-        """With ``place``, the reply says where a handler in this process was when its time was over."""
+        """With ``place``, the reply locates an in-process handler at its timeout."""
         self._request = request
         self._send = send
         self._place = place
@@ -245,15 +245,15 @@ class Posting:
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
-        self._late_at: str | None = None  # where the handler was when its time was over
+        self._late_at: str | None = None  # location of the handler at the timeout
 
     def run(self) -> None:
-        """Send the request; whatever the receiver does, the result is recorded."""
+        """Send the request, and record the result whatever the receiver does."""
         self._thread = get_ident()
         try:
             with self._wire.used():
                 answer = self._send(self._request, self._answered)
-        except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
+        except BaseException as error:  # handlers may raise pytest outcomes or SystemExit
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
             self._answer.set_result(self._failed(error))
@@ -264,12 +264,12 @@ class Posting:
         self._answer.set_result(self._reply(body, traceback=answer.traceback))
 
     def run_here(self) -> None:
-        """Send the request on the thread that waits for the reply; what is late is noticed all the same."""
-        with _OVERDUE.watching(self) if self._place is not None else nullcontext():
+        """Send the request on the waiting thread; lateness is still detected."""
+        with _LATE_HANDLERS.watching(self) if self._place is not None else nullcontext():
             self.run()
 
     def wait(self) -> Reply:
-        """Return the reply, or a timeout error, also for a reply that came too late."""
+        """Return the reply; a missing or late one is a timeout error."""
         remaining_seconds = self.late_at_seconds - monotonic_seconds()
         try:
             if remaining_seconds < 0:
@@ -277,44 +277,44 @@ class Posting:
             return self._answer.result(remaining_seconds)
         except FutureTimeout:
             self._wire.cut()
-            traceback = self._where_it_was()
+            traceback = self._late_location()
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._reply(traceback=traceback)
             return self._reply(error=NO_ANSWER, traceback=traceback)
 
-    # The time limit, as those who watch it need it
+    # The timeout, for ``_LateHandlers``
 
     @property
     def late_at_seconds(self) -> float:
-        """When the receiver's time is over."""
+        """The monotonic time of the timeout."""
         return self._begun_seconds + TIMEOUT_SECONDS
 
     @property
-    def is_told(self) -> bool:
-        """Whether somebody has been told that it is late."""
+    def is_report_late(self) -> bool:
+        """Whether the lateness has been logged."""
         return self._late_at is not None
 
-    def tell_late(self) -> None:
-        """Note where the handler is, for the reply and for whoever reads the log of a test that hangs."""
-        self._late_at = self._placed() or ""
+    def report_late(self) -> None:
+        """Locate the late handler, for the reply and for the log of a hanging test."""
+        self._late_at = self._location() or ""
         log.warning(STILL_WAITS, self._late_at)
 
     def pause(self, seconds: float) -> None:
-        """Do not count the time of another webhook's handler that this one has waited for."""
+        """Stop the clock for the time that a nested webhook's handler took."""
         self._begun_seconds += seconds
 
-    def _where_it_was(self) -> str | None:
-        """Where a late handler was when its time was over, as far as somebody has seen it."""
+    def _late_location(self) -> str | None:
+        """The location of a late handler at its timeout, if known."""
         if not self._answer.done():
-            return self._placed()
+            return self._location()
         traceback = self._answer.result().traceback
         is_place = traceback is not None and traceback.startswith(
             PLACED
-        )  # of an event loop that cancelled it
+        )  # from the event loop that cancelled the handler
         return traceback if is_place else self._late_at or traceback
 
-    def _placed(self) -> str | None:
+    def _location(self) -> str | None:
         return self._place(self._thread) if self._place is not None else None
 
     def _failed(self, error: BaseException) -> Reply:
@@ -322,7 +322,7 @@ class Posting:
         if isinstance(error, Undelivered):
             problem, traceback = str(error), error.traceback
         if self._status is None:
-            if monotonic_seconds() >= self.late_at_seconds:  # the socket's limit came first
+            if monotonic_seconds() >= self.late_at_seconds:  # the socket timed out first
                 problem = NO_ANSWER
             return self._reply(error=problem, traceback=traceback)
         self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
@@ -340,27 +340,27 @@ class Posting:
         return Reply(duration_ms, status, body, error, self._warning, traceback)
 
 
-class _Overdue:
-    """Notices handlers that are late on the thread that waits for them; nothing is raised there.
+class _LateHandlers:
+    """Detects late handlers that run on the waiting thread, without raising an exception there.
 
-    One thread looks at all of them, and ends when there are none.
+    One thread checks all handlers, and ends when there are none.
     """
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._stacks: dict[int, list[Posting]] = {}  # by thread; the handler of the last one is running
-        self._process = 0  # the one whose thread is looking
+        self._stacks: dict[int, list[Posting]] = {}  # by thread; the last posting's handler is running
+        self._process = 0  # the process whose thread is checking
         self._thread: Thread | None = None
 
     @contextmanager
     def watching(self, posting: Posting) -> "Iterator[None]":
-        """Notice if it is late; the one around it on this thread is not late because of it."""
+        """Detect lateness inside; the time does not count for the enclosing handler on this thread."""
         thread, begun_seconds = get_ident(), monotonic_seconds()
         with self._changed:
             self._stacks.setdefault(thread, []).append(posting)
             begins, self._process = self._process != os.getpid(), os.getpid()
         if begins:
-            self._thread = Thread(target=self._look, name="overdue", daemon=True)
+            self._thread = Thread(target=self._run, name="overdue", daemon=True)
             start(self._thread)
         try:
             yield
@@ -381,37 +381,37 @@ class _Overdue:
         if looking is not None and looking is not current_thread():
             looking.join(GRACE_SECONDS)
 
-    def _look(self) -> None:
-        while (pause_seconds := self._told()) is not None:
+    def _run(self) -> None:
+        while (pause_seconds := self._report_late()) is not None:
             with self._changed:
                 self._changed.wait(pause_seconds)
 
-    def _told(self) -> float | None:
-        """Tell those that are late; the seconds until another can be, None if there is none left."""
+    def _report_late(self) -> float | None:
+        """Report late handlers; returns the seconds until the next check, None if no handler is running."""
         with self._changed:
             if not self._stacks:
                 self._process = 0
                 return None
             running = [stack[-1] for stack in self._stacks.values()]
-        waiting = [posting for posting in running if not posting.is_told]
+        waiting = [posting for posting in running if not posting.is_report_late]
         for posting in waiting:
             if posting.late_at_seconds + GRACE_SECONDS <= monotonic_seconds():
-                posting.tell_late()
+                posting.report_late()
         now = monotonic_seconds() - GRACE_SECONDS
-        remaining = [posting.late_at_seconds - now for posting in waiting if not posting.is_told]
+        remaining = [posting.late_at_seconds - now for posting in waiting if not posting.is_report_late]
         return max(min(remaining, default=TIMEOUT_SECONDS), 0.0)
 
 
-_OVERDUE: Final = _Overdue()
+_LATE_HANDLERS: Final = _LateHandlers()
 
 
 def stop_watching() -> None:
-    """Look for late handlers no longer, unless one is running."""
-    _OVERDUE.stop()
+    """Stop checking for late handlers, unless one is running."""
+    _LATE_HANDLERS.stop()
 
 
 def poster(trusted: Trust | None = None) -> Callable[[WebhookRequest], Reply]:
-    """Send webhooks over the network; returns what came back within five seconds, or why nothing did."""
+    """Return a function that sends a webhook over the network, with a timeout of five seconds."""
 
     def post(request: WebhookRequest) -> Reply:
         posting = Posting(request, partial(over_the_wire, trusted=trusted))

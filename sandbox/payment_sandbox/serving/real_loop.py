@@ -6,6 +6,6 @@ from payment_sandbox.serving.realtime import HOST
 
 
 class RealTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop whose timers follow real time, also while a test has frozen it."""
+    """An event loop whose timers follow real time, even while a test has frozen time."""
 
     time = staticmethod(HOST.monotonic)

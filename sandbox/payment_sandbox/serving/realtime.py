@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class HostClocks(NamedTuple):
-    """The host's clocks, held here so that time-freezing libraries, which patch modules, miss them."""
+    """The host's clocks, out of reach of time-freezing libraries, which patch module attributes."""
 
     monotonic: Callable[[], float]
     wall: Callable[[], float]
@@ -17,7 +17,7 @@ class HostClocks(NamedTuple):
 
 
 def _host() -> HostClocks:
-    """The real clocks, even if this module is imported while time is frozen."""
+    """Return the real clocks, even if this module is imported while time is frozen."""
     freezer = sys.modules.get("freezegun.api")
     return HostClocks(
         getattr(freezer, "real_monotonic", time.monotonic),  # noqa: TID251
@@ -48,7 +48,7 @@ def wall_second() -> int:
 def wall_now() -> datetime:
     """Return the host's time in UTC; no two calls return the same time, so that records can be sorted.
 
-    If the host's clock was set back, it follows.
+    After the host's clock is set back, times go back as well.
     """
     with _LOCK:
         now = HOST.moment.fromtimestamp(HOST.wall(), UTC)

@@ -21,7 +21,7 @@ CUT_STATUS: Final = 0
 
 
 class Link(Protocol):
-    """What a response needs of its connection."""
+    """The interface of a connection to its response."""
 
     peers: Peers
     transport: Transport | None
@@ -38,12 +38,12 @@ class Link(Protocol):
         ...
 
     async def linger(self) -> None:
-        """Send nothing more, drop what comes, and return when the client has gone or had time to read."""
+        """Send nothing more, drop all input, and return once the client has closed or had time to read."""
         ...
 
 
 class PendingReply:
-    """The answer to a request: exactly one of ``whole``, ``begin``, ``refused`` and ``reset`` begins it."""
+    """The answer to a request, begun by exactly one of ``whole``, ``begin``, ``refused`` and ``reset``."""
 
     __slots__ = ("_connection", "_http", "_stream", "status")
 
@@ -55,7 +55,7 @@ class PendingReply:
 
     @property
     def peers(self) -> Peers:
-        """Both ends of its connection."""
+        """Both ends of the connection."""
         return self._connection.peers
 
     @property
@@ -65,14 +65,14 @@ class PendingReply:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the client has a part of it."""
+        """Whether part of the response has been sent."""
         return self._stream is not None
 
     async def whole(self, answer: BufferedResponse) -> web.StreamResponse:
-        """Send the complete response, or as much as there is of it before the connection is cut.
+        """Send the complete response, or the part before a cut.
 
         Raises:
-            ValueError: it has no head.
+            ValueError: the response has no head.
         """
         if answer.is_cut and not answer.body:
             return self.reset()
@@ -87,65 +87,65 @@ class PendingReply:
         return await self._sent(self._ending(response))
 
     def refused(self, status: int, value: str) -> web.StreamResponse:
-        """An error after which nothing more is read from the connection."""
+        """Answer with an error, and read nothing more from the connection."""
         self.status, refusal = status, error(status, value)
-        assert refusal.head is not None, "an error has one"
+        assert refusal.head is not None, "an error has a head"
         last = _Refusal(self._connection, refusal.body, status, _headers(refusal.head.headers))
         last.force_close()
         return last
 
     async def begin(self, head: ResponseHead) -> None:
-        """Begin a response of unknown length; for HTTP/1.0 it ends with the connection."""
+        """Begin a response of unknown length; for HTTP/1.0, closing the connection ends it."""
         self.status = head.status
         stream = web.StreamResponse(status=head.status, headers=_headers(head.headers))
         self._stream = self._ending(stream)
         await stream.prepare(self._http)
 
     async def send(self, piece: bytes) -> None:
-        """Send a piece, and return once the client has read most of what was sent."""
+        """Send a piece, and return once the client has read most of the data sent."""
         if self._stream is not None and self._http.method != "HEAD" and piece:
             await self._stream.write(piece)
             await self._http.writer.drain()
 
     async def ended(self) -> web.StreamResponse:
-        """Send the end of a response that was sent in pieces."""
+        """End a response that was sent in pieces."""
         assert self._stream is not None, "begin was not called"
         return await self._sent(self._stream)
 
     def cut(self) -> web.StreamResponse:
-        """Close once what is on its way has been sent, although the response is incomplete."""
+        """Flush, and close with the response incomplete."""
         if self._connection.transport is not None:
             self._connection.transport.close()
-        return self._nothing()
+        return self._placeholder()
 
     def reset(self) -> web.StreamResponse:
-        """Break the connection, with a TCP reset; what was not yet sent is lost."""
+        """Reset the TCP connection; unsent data is lost."""
         transport = self._connection.transport
         if transport is not None and not transport.is_closing():
             raw: socket.socket | None = transport.get_extra_info("socket")
             if raw is not None:
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             transport.abort()
-        return self._nothing()
+        return self._placeholder()
 
     def when_lost(self, callback: Callable[[], None] | None) -> None:
-        """Have something called when the client goes; None: no longer."""
+        """Set a callback for the client's disconnect; None removes it."""
         self._connection.on_lost = callback
 
     async def _sent(self, response: web.StreamResponse) -> web.StreamResponse:
-        """Send a response to its end, before the server library does: what waits for that may happen then."""
+        """Send a response to its end, ahead of the server library, to start the work deferred until then."""
         with suppress(ConnectionError):  # the client has gone
             await response.prepare(self._http)
             await response.write_eof()
         return response
 
-    def _nothing(self) -> web.StreamResponse:
-        """What the server library cannot send any more, because the connection is closed."""
+    def _placeholder(self) -> web.StreamResponse:
+        """Return a placeholder for the server library, which cannot send it on a closed connection."""
         return self._stream or web.Response()
 
     def _ending(self, response: web.StreamResponse) -> web.StreamResponse:
         if self._connection.makes_room or hdrs.UPGRADE in self._http.headers:
-            response.force_close()  # aiohttp loses what a client has sent behind an offer that is not taken
+            response.force_close()  # aiohttp loses data sent after a declined upgrade
         return response
 
 
@@ -158,26 +158,26 @@ class _Last(web.Response):
 
 
 class _Truncated(_Last):
-    """A response that is cut before its end."""
+    """A response cut before its end."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Send what there is of it, and close."""
+        """Send the available part, and close."""
         await super().write_eof(data)
         if self._connection.transport is not None:
             self._connection.transport.close()
 
 
 class _Refusal(_Last):
-    """A response whose client may still be sending: closing with unread data would destroy it."""
+    """A response to a client that may still be sending: closing with unread data would destroy it."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Send it, and wait until the client has gone or had time to read it."""
+        """Send the response, and wait until the client has closed or had time to read it."""
         await super().write_eof(data)
         await self._connection.linger()
 
 
 def _headers(headers: Headers) -> "CIMultiDict[str]":
-    """The headers of a response, with its date and server."""
+    """Build the headers of a response, with date and server."""
     shown = CIMultiDict(headers)
     if not all([value.isascii() for _, value in headers]):
         shown = CIMultiDict([(name, _text(value)) for name, value in headers])
@@ -187,7 +187,7 @@ def _headers(headers: Headers) -> "CIMultiDict[str]":
 
 
 def _text(value: str) -> str:
-    """A header of WSGI, whose characters stand for bytes; as a text, which is sent in UTF-8."""
+    """Decode a WSGI header, whose characters stand for bytes, to a text that is sent in UTF-8."""
     return value.encode("latin-1").decode("utf-8", "replace")
 
 

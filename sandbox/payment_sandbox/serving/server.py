@@ -27,35 +27,35 @@ if TYPE_CHECKING:
     from payment_sandbox.storage.sqlite import StateFile
     from payment_sandbox.web.app import SandboxFlask
 
-FINISH_SECONDS: Final = 60.0  # for calls under way; those that only wait are ended
+FINISH_SECONDS: Final = 60.0  # for calls in progress; waiting calls are ended
 
 
 @dataclass(eq=False)
 class Server:
-    """A sandbox in this process, as ``build`` makes it."""
+    """A sandbox in this process, made by ``build``."""
 
     app: "SandboxFlask"
-    url: str  # where merchants and payers reach it
-    local_url: str  # where it listens
+    url: str  # for merchants and payers
+    local_url: str  # of the listening port
     security: Security
     services: ServerServices
     registry: Registry
-    ignored: Sequence[str]  # sentences: what its configuration asks of projects that exist already
-    kept: "StateFile | Database | None"  # the storage of all projects, if they outlive the process
+    ignored: Sequence[str]  # sentences about configuration that existing projects ignore
+    kept: "StateFile | Database | None"  # the durable storage, if any
     listener: SiteServer
-    housekeeper: Housekeeper | None  # if journals are stored, or anybody may create projects
-    cluster: "Cluster | None"  # this server's part, where several share their projects
+    housekeeper: Housekeeper | None  # set if journals are stored or clients may create projects
+    cluster: "Cluster | None"  # set if several servers share their projects
 
     @property
     def port(self) -> int:
-        """The port where it listens."""
+        """The listening port."""
         return self.listener.port
 
     def start(self) -> None:
         """Serve on background threads.
 
         Raises:
-            NotStored: the database that servers share does not answer.
+            NotStored: the shared database does not answer.
         """
         if self.cluster is not None:
             self.cluster.start()
@@ -67,17 +67,17 @@ class Server:
             send_owed(project)
 
     def listen(self, listener: SiteServer) -> None:
-        """Serve at another address, after one where nobody could connect."""
+        """Serve at an additional address, in place of one that took no connections."""
         self.listener.stop()
         self.listener, self.local_url, self.url = listener, listener.url, listener.url
         self.app.site.move(self.url)
         listener.start(self.app)
 
     def stop(self, noticed_seconds: float = 0.0) -> None:
-        """Stop within two seconds; requests still running end with their threads.
+        """Stop within two seconds; running requests end with their threads.
 
-        A server of several says that it is draining for at least ``noticed_seconds``, and then answers what
-        is under way.
+        A server of a cluster first reports for at least ``noticed_seconds`` that it is draining, and then
+        finishes the requests in progress.
         """
         if self.cluster is not None:
             self.cluster.drain(noticed_seconds)
@@ -113,7 +113,7 @@ def build(config: ServerConfig) -> Server:
 
     Raises:
         PortTaken: the address is in use or does not belong to this host.
-        Invalid: the ``clock``, an address or a file is invalid, or a scenario does not exist.
+        Invalid: the ``clock``, an address or a file is invalid, or a scenario is unknown.
         StateRefused: the ``state`` cannot be used.
     """
     courier = Courier(
@@ -123,10 +123,10 @@ def build(config: ServerConfig) -> Server:
     )
     services = ServerServices(courier, config.quotas, config.observer, freeze_memory=config.freeze_memory)
     with ExitStack() as on_failure:
-        kept = _kept(config.state, services)
-        if kept is not None:
-            on_failure.callback(kept.close)
-        registry, ignored = make_projects(services, kept, config)
+        storage = _open_storage(config.state, services)
+        if storage is not None:
+            on_failure.callback(storage.close)
+        registry, ignored = make_projects(services, storage, config)
         place = _place(config, services, registry, on_failure)
         server = Server(
             app=_app(config, services, registry, place),
@@ -136,9 +136,9 @@ def build(config: ServerConfig) -> Server:
             services=services,
             registry=registry,
             ignored=ignored,
-            kept=kept,
+            kept=storage,
             listener=place.listener,
-            housekeeper=_housekeeper(config, registry, kept),
+            housekeeper=_housekeeper(config, registry, storage),
             cluster=place.cluster,
         )
         on_failure.pop_all()
@@ -146,15 +146,15 @@ def build(config: ServerConfig) -> Server:
 
 
 def _housekeeper(
-    config: ServerConfig, registry: Registry, kept: "StateFile | Database | None"
+    config: ServerConfig, registry: Registry, storage: "StateFile | Database | None"
 ) -> Housekeeper | None:
-    """Whoever stores journals and deletes what is unused; servers with a database do that by themselves."""
-    is_needed = kept is not None or config.listener is None
+    """Create the housekeeper, if one is needed; with a database, the cluster does its work."""
+    is_needed = storage is not None or config.listener is None
     return Housekeeper(registry) if is_needed and not registry.is_shared else None
 
 
 class _Place(NamedTuple):
-    """Where a server listens, where others reach it, and how it stands to other servers."""
+    """A server's listener, its URL, and its cluster."""
 
     listener: SiteServer
     local_url: str
@@ -165,7 +165,7 @@ class _Place(NamedTuple):
 def _place(
     config: ServerConfig, services: ServerServices, registry: Registry, on_failure: ExitStack
 ) -> _Place:
-    """The configured listener, or an HTTP server; the latter is closed ``on_failure``."""
+    """Return the configured listener, or an HTTP server that is closed ``on_failure``."""
     given, public_url = config.listener, (config.public_url or "").rstrip("/")
     if given is not None:
         return _Place(given, given.url, public_url or given.url)
@@ -173,7 +173,7 @@ def _place(
     on_failure.callback(bound.close)
     port, tls = bound.getsockname()[1], config.security.tls
     with LOADING:
-        from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
+        from payment_sandbox.serving.http import HttpServer  # deferred: other listeners need none
 
     cluster = _cluster(registry, reachable_url(config.host, port)) if registry.is_shared else None
     listener = HttpServer(bound, tls, config.limits, cluster, services.courier.statistics)
@@ -183,7 +183,7 @@ def _place(
 
 def _cluster(registry: Registry, url: str) -> "Cluster":
     with LOADING:
-        from payment_sandbox.serving.cluster import Cluster  # here: most servers stand alone
+        from payment_sandbox.serving.cluster import Cluster  # deferred: most servers have no cluster
 
     return Cluster(registry, url)
 
@@ -208,7 +208,7 @@ def unattended_registry() -> Registry:
 def description() -> str:
     """Return the OpenAPI 3.1 description of both APIs as JSON text."""
     with LOADING:
-        from payment_sandbox.web.openapi import document  # here, for a faster start
+        from payment_sandbox.web.openapi import document  # deferred, for a faster start
 
     public_url = "http://127.0.0.1:8080"
     return document(make_app(unattended_registry(), public_url=public_url), public_url, make_app)
@@ -217,21 +217,21 @@ def description() -> str:
 def _joined(address: str, services: ServerServices) -> "Database":
     try:
         with LOADING:
-            from payment_sandbox.serving.cluster import joined  # here, because most servers have no database
-    except ImportError as missing:  # the driver, or the library that it needs
+            from payment_sandbox.serving.cluster import joined  # deferred: most servers have no database
+    except ImportError as missing:  # the driver or its library
         raise StateRefused(
             f"a database needs a driver: pip install 'payment-orders-sandbox[postgresql]' ({missing})"
         ) from missing
     return joined(address, services)
 
 
-def _kept(state: Path | str | None, services: ServerServices) -> "StateFile | Database | None":
-    """What keeps all projects, if they outlive the process."""
+def _open_storage(state: Path | str | None, services: ServerServices) -> "StateFile | Database | None":
+    """Open the durable storage, if configured."""
     if state is None:
         return None
     if isinstance(state, str) and is_database(state):
         return _joined(state, services)
     with LOADING:
-        from payment_sandbox.storage.sqlite import StateFile  # here, because most servers have no file
+        from payment_sandbox.storage.sqlite import StateFile  # deferred: most servers have no file
 
     return StateFile(Path(state))

@@ -24,13 +24,13 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
-AGAIN_SECONDS: Final = 1.0  # after the database did not answer
+AGAIN_SECONDS: Final = 1.0  # until a retry, if the database does not answer
 
 log = logging.getLogger(__name__)
 
 
 class Pacer:
-    """Tracks, for each project, the real time of its next check."""
+    """Schedules the next check of each project in real time."""
 
     def __init__(self) -> None:
         self._changed = Condition(ranked_lock(PACER))  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ class Pacer:
         start(self._thread)
 
     def notice(self, project: Project, least_seconds: float = 0.0) -> None:
-        """Reschedule a project whose agenda or clock has changed."""
+        """Reschedule a project after a change of its agenda or clock."""
         seconds = project.real_seconds_until_due()
         if seconds is None:
             return
@@ -77,16 +77,16 @@ class Pacer:
             try:
                 run_due(project)
             except NotStored as failed:
-                log.warning("what is due in project %s: %s", project.project_id, failed)
+                log.warning("cannot run due events of project %s: %s", project.project_id, failed)
                 self.notice(project, AGAIN_SECONDS)
                 continue
             except Exception:
-                log.exception("what was due in project %s could not be done", project.project_id)
+                log.exception("due events of project %s failed", project.project_id)
             self.notice(project)
-            del project  # it may be deleted before the next one is due
+            del project  # so that it can be freed if it is deleted
 
     def _next(self) -> Project | None:
-        """Wait for the next project that is due; None when stopped."""
+        """Wait for the next due project; None when stopped."""
         with self._changed:
             while not self._stopped:
                 if not self._heap:
@@ -105,7 +105,7 @@ class Pacer:
 
 
 class Housekeeper:
-    """Stores journals a moment after the responses, and deletes projects that nobody uses any more."""
+    """Stores journals shortly after the responses, and deletes idle projects."""
 
     EVERY_SECONDS: Final = 0.5
 
@@ -119,7 +119,7 @@ class Housekeeper:
         start(self._thread)
 
     def stop(self) -> None:
-        """Store what is left, and end."""
+        """Store the remaining records, and end."""
         self._is_over.set()
         if self._thread.is_alive():
             self._thread.join(1.0)
@@ -132,25 +132,25 @@ class Housekeeper:
     def _keep_house(self) -> None:
         for project in self._registry.loaded():
             try:
-                if project.is_over() and not self._registry.is_shared:  # it may be used at another server
+                if project.is_over() and not self._registry.is_shared:  # another server may be using it
                     self._registry.delete(project)
                 else:
                     store_history(project)
             except NotStored as failed:
                 log.warning("project %s: %s", project.project_id, failed)
             except Exception:
-                log.exception("project %s was not looked after", project.project_id)
+                log.exception("housekeeping of project %s failed", project.project_id)
 
 
 class Observer(Protocol):
-    """Watches a server, such as the log of ``serve``. It is called on any thread, and must return at once."""
+    """Observes a server, like the log of ``serve``. Called on any thread; must return at once."""
 
     def opened(self, project: Project) -> None:
-        """A project was created or loaded; from now on, its events can be watched."""
+        """Note a created or loaded project, whose events can now be watched."""
         ...
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
-        """A request was refused before a project was found for it; no journal has it."""
+        """Note a request refused before its project was known, so no journal has it."""
         ...
 
 
@@ -162,8 +162,8 @@ REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 class ServerServices:
     """The courier and pacer for all projects of a server.
 
-    With ``freeze_memory`` the garbage collector skips existing orders: scanning 100,000 of them would block
-    all requests for half a second.
+    With ``freeze_memory``, the garbage collector skips existing orders: a scan of 100,000 would block all
+    requests for half a second.
     """
 
     delivers = True
@@ -191,30 +191,30 @@ class ServerServices:
         """Deliver the webhooks in the epoch's outbox on another thread, or when this one waits."""
         self.courier.carry(project, epoch)
 
-    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
-        """Deliver what was left for this thread."""
-        self.courier.deliver_left(is_enough)
+    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
+        """Deliver the webhooks deferred to this thread."""
+        self.courier.deliver_deferred(is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread."""
         self.courier.deliver(project, epoch, queued)
 
     def pause(self, seconds: float) -> None:
-        """Let real time pass."""
+        """Wait in real time."""
         self.courier.pause(seconds)
 
     def wake(self, project: Project) -> None:
-        """Recompute when the project next has something due."""
+        """Reschedule the project's next check."""
         self.pacer.notice(project)
 
     def order_created(self) -> None:
-        """Every ``ORDERS_PER_FREEZE`` orders, collect garbage and freeze the rest."""
+        """Collect garbage and freeze the rest, once every ``ORDERS_PER_FREEZE`` orders."""
         if self._freeze_memory and next(self._orders) % ORDERS_PER_FREEZE == 0:
             gc.collect()
             gc.freeze()
 
     def epoch_over(self, epoch: Epoch) -> None:
-        """Unfreeze memory after a large epoch ends, so that it can be collected."""
+        """Unfreeze memory at the end of a large epoch, so that it can be collected."""
         if self._freeze_memory and epoch.orders_created >= ORDERS_PER_FREEZE:
             gc.unfreeze()
 

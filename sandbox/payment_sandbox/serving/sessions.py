@@ -20,42 +20,42 @@ CONNECTIONS_MAX: Final = 100
 
 
 class Trust(NamedTuple):
-    """Whom a session trusts besides those whom the system trusts: the certificates of a file, or anybody."""
+    """A session's trust beyond the system's certificates: those in a file, or any certificate."""
 
     tls: "SSLContext"
     file: Path | None = None
 
     @classmethod
     def of(cls, file: Path | None, *, insecure: bool = False) -> "Trust":
-        """Trust the certificates of a file, or anybody.
+        """Trust the certificates in a file, or any certificate.
 
         Raises:
             CertificateRefused: the file has no certificate.
         """
         with LOADING:
-            from payment_sandbox.serving.tls import trusting_context  # most sessions need no TLS
+            from payment_sandbox.serving.tls import trusting_context  # deferred: most sessions need no TLS
 
         return cls(trusting_context(file, insecure=insecure), None if insecure else file)
 
 
 def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters.HTTPAdapter") -> None:
-    """Let a session trust more, with the connections of this adapter."""
+    """Apply additional trust to a session, with this adapter for its connections."""
     if trust.file is None:
         with LOADING:
             import urllib3
 
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # that is what was asked for
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user asked for it
     adapter.init_poolmanager(CONNECTIONS_MAX, CONNECTIONS_MAX, ssl_context=trust.tls)
     session.mount("https://", adapter)
-    session.verify = False if trust.file is None else str(trust.file)  # requests adds it to the context
+    session.verify = False if trust.file is None else str(trust.file)  # requests adds the file to the context
 
 
 def direct_session(api_key: str | None = None) -> "requests.Session":
     """Create a session that ignores proxies and credentials from the environment and files.
 
-    With a key it belongs to one project. Without one, many projects and threads share it, without cookies.
+    With a key, it belongs to one project. Without, many projects and threads share it, so it has no cookies.
     """
-    from http.cookiejar import DefaultCookiePolicy  # here, for a faster start without them
+    from http.cookiejar import DefaultCookiePolicy  # deferred, for a faster start
 
     with LOADING:
         import requests
@@ -73,7 +73,7 @@ def direct_session(api_key: str | None = None) -> "requests.Session":
 NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
 NOT_TRUSTED: Final = "is not trusted: "
 CLOSED: Final = "{address} closed the connection without a response"
-SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first that fits
+SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match counts
     (ConnectionRefusedError, "connection refused: nothing listens on {address}"),
     (socket.gaierror, "the host name {host} cannot be resolved"),
     (
@@ -91,7 +91,7 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first that fits
 
 
 def trouble(error: BaseException, url: str) -> str:
-    """What kept a request to this URL from being answered, in a sentence that names the address."""
+    """Describe the failure of a request to this URL, in a sentence that names the address."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError) and cause.reason in NO_TLS:
             return f"{address_of(url)} speaks plain http, but the address says https"
@@ -102,14 +102,14 @@ def trouble(error: BaseException, url: str) -> str:
 
 
 def address_of(url: str) -> str:
-    """The host and port of a URL."""
+    """Return the host and port of a URL."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{host}:{port_of(parts)}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The errors behind an error, the innermost first; requests and urllib3 keep them in several places."""
+    """Yield the causes of an error, innermost first; requests and urllib3 keep them in several attributes."""
     causes: list[BaseException] = []
     remaining: list[object] = [error]
     while remaining:

@@ -1,4 +1,4 @@
-"""The projects that a server starts with: those of its state file, the declared ones, and the first one."""
+"""The initial projects of a server: those of its state file, declared ones, and the default one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
 
-BESIDES: Final = ("api_key", "scenario")  # keys that are not settings for creation
+OTHER_KEYS: Final = ("api_key", "scenario")  # keys of a declaration that are not settings
 
 
 class ProjectForm(SettingsForm):
@@ -54,7 +54,7 @@ class DeclaredProject(NamedTuple):
 
 
 def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProject]:
-    """The projects of all files.
+    """Read the projects of all files.
 
     Raises:
         Invalid: lists all errors in all files, with line and column.
@@ -75,9 +75,9 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
 
 
 def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
-    """The projects of a file; ``keys`` are those declared so far."""
+    """Read the projects of a file; ``keys`` are the API keys declared so far."""
     if isinstance(data, dict) and "projects" in data:
-        projects, violations = _several(data, catalogue, keys)
+        projects, violations = _read_several(data, catalogue, keys)
     else:
         project, violations = _project(data, catalogue, keys)
         projects = [project]
@@ -86,7 +86,7 @@ def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredP
     return projects
 
 
-def _several(
+def _read_several(
     data: Mapping[str, Any], catalogue: Catalogue, keys: set[str]
 ) -> tuple[list[DeclaredProject], list[Violation]]:
     listed = data["projects"]
@@ -97,17 +97,17 @@ def _several(
     projects = []
     for index, item in enumerate(items):
         project, more = _project(item, catalogue, keys)
-        violations += [_below(f"projects[{index}]", problem) for problem in more]
+        violations += [_prefixed(f"projects[{index}]", problem) for problem in more]
         projects.append(project)
     return projects, violations
 
 
-def _below(path: str, problem: Violation) -> Violation:
+def _prefixed(path: str, problem: Violation) -> Violation:
     return problem._replace(path=f"{path}.{problem.path}" if problem.path else path)
 
 
 def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredProject, list[Violation]]:
-    """One project, as far as it could be read, and all its violations."""
+    """Read one project, as far as possible, with all its violations."""
     item, violations = load(ProjectForm(), data, most=None)
     violations += [unknown.violation() for unknown in unknown_keys(ProjectForm(), data)]
     key = item.get("api_key")
@@ -115,12 +115,12 @@ def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredP
         violations.append(Violation("api_key", "is the key of another declared project"))
     keys |= {key} if key is not None else set()
     scenario, more = _scenario(item, catalogue)
-    settings = {name: value for name, value in item.items() if name not in BESIDES}
+    settings = {name: value for name, value in item.items() if name not in OTHER_KEYS}
     return DeclaredProject(key or "", settings, scenario), violations + more
 
 
 def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
-    """The project's scenario, and the violations of its name and the clock."""
+    """Read a project's scenario, with the violations of its name and of the clock."""
     violations: list[Violation] = []
     scenario = None
     try:
@@ -138,30 +138,30 @@ FIRST_NAME: Final = "sandbox"
 
 
 class Started(NamedTuple):
-    """The projects, and sentences about what was asked for but is ignored, since a project exists already."""
+    """The initial projects, and sentences about ignored configuration of projects that exist already."""
 
     registry: Registry
     ignored: list[str]
 
 
 def is_database(state: str) -> bool:
-    """Whether projects are kept in a PostgreSQL database, and not in a file."""
+    """Whether the state is a PostgreSQL database rather than a file."""
     return state.startswith(("postgresql://", "postgres://"))
 
 
 def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
-    """The scenarios that come with the sandbox, and those in folders."""
+    """Load the built-in scenarios and those in folders."""
     return Catalogue(NAMES, check_scenario_settings, folders, default=default_scenario())
 
 
 def make_projects(
-    services: ServerServices, kept: "StateFile | Database | None", config: ServerConfig
+    services: ServerServices, storage: "StateFile | Database | None", config: ServerConfig
 ) -> Started:
     """Create the projects of the state file and project files, and the default one (CTL-04).
 
     Raises:
-        Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario does
-            not exist.
+        Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario is
+        unknown.
         StateRefused: the ``state`` file cannot be used.
     """
     catalogue = usable_scenarios(config.scenario_folders)
@@ -169,39 +169,39 @@ def make_projects(
     clock = config.clock
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
-        if kept is None
-        else _resumed(services, kept, catalogue, ids, clock)
+        if storage is None
+        else _resumed(services, storage, catalogue, ids, clock)
     )
     ignored: list[str] = []
-    for project in _wanted(config, catalogue):
+    for project in _all_declared(config, catalogue):
         if registry.is_known(project.api_key):
             ignored += _ignored(registry.find(project.api_key), project)
             continue
-        with suppress(AlreadyMade):  # another server, which starts at the same moment, has made it
+        with suppress(AlreadyMade):  # another server, starting at the same time, was first
             made, _ = registry.create(project.settings, api_key=project.api_key)
             made.activate(project.scenario or default_scenario(), is_due=True)
     return Started(registry, ignored)
 
 
-def _wanted(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
-    """The declared projects, and the first one with its options, unless a file declares that, too."""
+def _all_declared(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
+    """Yield the declared projects, and the default one with its options, unless a file declares it."""
     declared = read_all(config.project_files, catalogue)
-    first = _first(config, catalogue)
+    first = _from_options(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
-        yield _filled(project, first) if is_first else project
+        yield _completed(project, first) if is_first else project
     if all(project.api_key != FIRST_API_KEY for project in declared):
-        yield _filled(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
+        yield _completed(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
 
 
-def _filled(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
-    """The project, with what it does not say itself."""
+def _completed(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
+    """Fill the gaps of a declaration from another."""
     settings = {**more.settings, **project.settings}
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
 
 
-def _first(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
-    """What the options say about the first project."""
+def _from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
+    """Declare the default project from the options."""
     options: dict[str, Any] = {}
     if config.webhook_url is not None:
         options["webhook_url"] = config.webhook_url
@@ -212,7 +212,7 @@ def _first(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
 
 
 def _ignored(project: Project | None, declared: DeclaredProject) -> Iterator[str]:
-    """What an existing project does not take over, in a sentence."""
+    """Describe the configuration that an existing project ignores."""
     name = declared.settings.get("name") or FIRST_NAME
     if project is None:
         yield f"project {name} was deleted, so it is not created again"
@@ -230,8 +230,8 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
     before: Mapping[str, Any] = state.base_settings.as_mapping()
     for setting, value in declared.settings.items():
         if setting == "clock":
-            wanted, start = ClockStart.parse(value), project.identity.start
-            if wanted.mode != start.mode or wanted.at not in (None, start.at):
+            configured, start = ClockStart.parse(value), project.identity.start
+            if configured.mode != start.mode or configured.at not in (None, start.at):
                 yield setting
         elif before[setting] != value:
             yield setting
@@ -241,17 +241,20 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
 
 def _resumed(
     services: ServerServices,
-    kept: "StateFile | Database",
+    storage: "StateFile | Database",
     catalogue: Catalogue,
     ids: Ids | None,
     clock: str,
 ) -> Registry:
     with LOADING:
-        from payment_sandbox.storage.sqlite import StateFile, resumed_registry  # here: most servers have none
+        from payment_sandbox.storage.sqlite import (
+            StateFile,
+            resumed_registry,
+        )  # deferred: most servers have no state file
 
-    if isinstance(kept, StateFile):
-        return resumed_registry(services, kept, catalogue, ids=ids, clock=clock)
+    if isinstance(storage, StateFile):
+        return resumed_registry(services, storage, catalogue, ids=ids, clock=clock)
     with LOADING:
         from payment_sandbox.serving.cluster import ClusterRegistry
 
-    return ClusterRegistry(services, kept, catalogue, ids=ids, clock=clock)
+    return ClusterRegistry(services, storage, catalogue, ids=ids, clock=clock)

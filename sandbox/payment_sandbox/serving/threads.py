@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 
 def start(thread: Thread) -> None:
-    """Start a thread that receives no SIGINT or SIGTERM, nor do the threads it starts.
+    """Start a thread that receives no SIGINT or SIGTERM, like the threads that it starts.
 
-    The system may deliver a signal to any thread that does not block it; the main thread would not wake up.
+    The system may deliver a signal to any thread that does not block it, and would not wake the main thread.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # a system without POSIX signals
+    if not hasattr(signal, "pthread_sigmask"):  # no POSIX signals on this system
         thread.start()
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -38,7 +38,7 @@ def start(thread: Thread) -> None:
 
 @contextmanager
 def unmasked() -> Iterator[None]:
-    """Run foreign code with signals unblocked, because processes that it starts must receive them."""
+    """Unblock signals inside, for foreign code whose child processes must receive them."""
     if not hasattr(signal, "pthread_sigmask") or current_thread() is main_thread():
         yield
         return
@@ -50,7 +50,7 @@ def unmasked() -> Iterator[None]:
 
 
 class Threads:
-    """Daemon threads started on demand, with a few kept for reuse; a stuck one blocks no other job."""
+    """Daemon threads started on demand, with a few kept for reuse; a stuck thread blocks no other job."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -64,7 +64,7 @@ class Threads:
         with self._lock:
             if self._stopped:
                 return False
-            if self._process != os.getpid():  # of a fork; the threads stayed behind
+            if self._process != os.getpid():  # after a fork, which copies no threads
                 self._process, self._idle = os.getpid(), []
             inbox = self._idle.pop() if self._idle else None
         if inbox is not None:
@@ -89,7 +89,7 @@ class Threads:
                 job()
             except BaseException:
                 log.exception("a job of a %s thread failed", self._name)
-            del job  # it references a project, which may be deleted before the next job
+            del job  # so that its project can be freed if it is deleted
             if not self._keep(inbox):
                 return
 
@@ -108,9 +108,9 @@ def on_thread(
     work: Callable[[], Any],
     ended: Callable[[], None] = lambda: None,
 ) -> "Future[Any]":
-    """What ``work`` returns or raises, as a future of the event loop; ``run`` has it run on a thread.
+    """Run work on a thread with ``run``; returns a future of the event loop for its result.
 
-    The event loop calls ``ended`` when the work has ended, even if nobody waits for it any more.
+    The event loop calls ``ended`` at the end of the work, even if the future was cancelled.
     """
     made: Future[Any] = loop.create_future()
 
@@ -129,7 +129,7 @@ def on_thread(
 def _settle(
     made: "Future[Any]", result: Any, failed: BaseException | None, ended: Callable[[], None]
 ) -> None:
-    """Set the result of a future, or what failed, unless nobody waits for it any more."""
+    """Set the result or exception of a future, unless it was cancelled."""
     ended()
     if made.done():
         return

@@ -1,4 +1,4 @@
-"""Certificates: the sandbox's own authority, the server's certificate, and which receivers are trusted."""
+"""Certificates: the sandbox's own authority, the server's certificate, and the trust in receivers."""
 
 import os
 import ssl
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
-AUTHORITY_FILE: Final = "ca-key.pem"  # with the certificate, so that the two always belong together
-VALID_FOR: Final = timedelta(days=365)  # some systems refuse certificates for more than 825 days
-OTHERS: Final = 0o077  # in the mode of a file
-ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+AUTHORITY_FILE: Final = "ca-key.pem"  # holds the certificate, too, so that the two always match
+VALID_FOR: Final = timedelta(days=365)  # some systems refuse more than 825 days
+OTHERS_BITS: Final = 0o077  # permission bits of group and others
+LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class CertificateRefused(Exception):
-    """A certificate, or the folder of the sandbox's own authority, cannot be used."""
+    """A certificate or the folder of the sandbox's own authority cannot be used."""
 
 
 def authority_folder() -> Path:
-    """Where the sandbox's own authority is kept: in the user's state folder."""
+    """Return the folder of the sandbox's own authority, in the user's state folder."""
     with LOADING:
-        from platformdirs import user_state_path  # here, because most servers have no TLS
+        from platformdirs import user_state_path  # deferred: most servers have no TLS
 
     return user_state_path("payment-sandbox")
 
 
 def authority_file() -> Path:
-    """The certificate that clients have to trust."""
+    """Return the certificate file that clients must trust."""
     return authority_folder() / CERTIFICATE_FILE
 
 
 def own_context(names: Iterable[str]) -> ssl.SSLContext:
-    """A server's TLS with a new certificate for these host names and addresses, from the own authority.
+    """Create a server context with a new certificate for these names, from the sandbox's own authority.
 
     Raises:
         CertificateRefused: the authority's files cannot be read or written, or are damaged, or a name is no
@@ -53,7 +53,7 @@ def own_context(names: Iterable[str]) -> ssl.SSLContext:
     authority = _authority()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     until = wall_now() + VALID_FOR
-    every = dict.fromkeys([*ALWAYS, *names])
+    every = dict.fromkeys([*LOCAL_NAMES, *names])
     for name in every:
         _refuse_name(name)
     authority.issue_cert(*every, not_after=until).configure_cert(context)
@@ -61,9 +61,9 @@ def own_context(names: Iterable[str]) -> ssl.SSLContext:
 
 
 def _refuse_name(name: str) -> None:
-    """Refuse a host name that no certificate can have, such as one with an underscore."""
+    """Refuse a host name that is invalid in certificates, such as one with an underscore."""
     with LOADING:
-        import idna  # here, because most servers have no TLS
+        import idna  # deferred: most servers have no TLS
 
     with suppress(ValueError):
         ip_address(name)
@@ -77,17 +77,17 @@ def _refuse_name(name: str) -> None:
 
 
 def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """A server's TLS with a certificate from files; ``key`` may be in the same file.
+    """Create a server context with a certificate from files; ``key`` may be in the same file.
 
     Raises:
-        CertificateRefused: a file cannot be read, or the two do not belong together.
+        CertificateRefused: a file cannot be read, or the two do not match.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     for file, option in ((certificate, "--tls-cert"), (key, "--tls-key")):
         if file is not None and not file.is_file():
             raise CertificateRefused(f"{option}: there is no file {file}")
     try:
-        # without a password, OpenSSL would ask for one on the terminal
+        # without a callback, OpenSSL would ask for a password on the terminal
         context.load_cert_chain(certificate, key, password=_no_password)
     except PermissionError as error:
         raise CertificateRefused(f"--tls-cert: cannot read {error.filename or certificate}") from error
@@ -97,18 +97,18 @@ def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 
 def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
-    """A client's TLS that trusts what the system trusts and the certificates in a file, or with anybody.
+    """Create a client context that trusts the system's certificates and those in a file, or any.
 
     Raises:
         CertificateRefused: the file has no certificate.
     """
     with LOADING:
-        import certifi  # here, because it comes with requests, which is loaded late
+        import certifi  # deferred, like requests, which brings it
 
     context = ssl.create_default_context()
     if version("urllib3").startswith("1."):
-        context.check_hostname = False  # it checks addresses itself, and does not name them to the context
-    # Python 3.13 refuses what openssl req -x509 makes by default: certificates without key identifiers
+        context.check_hostname = False  # urllib3 checks IP addresses itself
+    # Python 3.13 refuses certificates without key identifiers, which openssl req -x509 makes by default
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.load_verify_locations(certifi.where())
     if more is not None:
@@ -126,7 +126,7 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
 
 
 def served_names(host: str, public_host: str | None, allowed: Iterable[str]) -> Iterator[str]:
-    """The names and addresses under which a server can be reached, for its certificate."""
+    """Yield the names and addresses of a server, for its certificate."""
     yield from (name for name in (host, public_host, *allowed) if name and not _is_everywhere(name))
     if _is_everywhere(host):
         yield from own_addresses()
@@ -139,10 +139,10 @@ def _is_everywhere(name: str) -> bool:
 
 
 def _authority() -> "trustme.CA":
-    """The own authority, made once."""
+    """Load the sandbox's own authority, or create it."""
     try:
         with LOADING:
-            import trustme  # here, because most servers have no TLS
+            import trustme  # deferred: most servers have no TLS
     except ImportError as error:
         raise CertificateRefused(
             "--tls needs the package trustme with cryptography, which this Python cannot load; install it "
@@ -170,21 +170,21 @@ def _authority() -> "trustme.CA":
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    """Write a key that is not there yet; if another server has written it meanwhile, that one counts."""
-    with _alone(path.parent), _written(path, data, 0o600) as part, suppress(FileExistsError):
+    """Write a key unless it exists; if another server has written one meanwhile, keep that."""
+    with _folder_lock(path.parent), _temporary_file(path, data, 0o600) as part, suppress(FileExistsError):
         if not path.exists():
-            part.rename(path)  # where there is no lock, this replaces nothing
+            part.rename(path)  # without a lock, so this must not replace a file
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a file whole: another server may read it at once."""
-    with _written(path, data, mode) as part:
+    """Write a file atomically, because another server may read it at any time."""
+    with _temporary_file(path, data, mode) as part:
         part.replace(path)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let other servers wait before they write there; not every volume has hard links."""
+def _folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a folder against other servers' writes; not every volume has hard links."""
     descriptor = _locked(folder)
     try:
         yield
@@ -195,7 +195,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _locked(folder: Path) -> int | None:
     try:
-        import fcntl  # not on every system
+        import fcntl  # missing on Windows
     except ImportError:
         return None
     descriptor = os.open(folder, os.O_RDONLY)
@@ -208,16 +208,20 @@ def _locked(folder: Path) -> int | None:
 
 
 @contextmanager
-def _written(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """A new file beside the one that is to be written; nothing is left of it.
+def _temporary_file(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    """Provide a temporary file beside the target, removed at the end.
 
     Raises:
-        CertificateRefused: others could read what is only for the user.
+        CertificateRefused: other users could read a private file.
     """
     part = path.with_name(f".{path.name}.{token_hex(8)}")
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            if os.name == "posix" and not mode & OTHERS and os.fstat(file.fileno()).st_mode & OTHERS:
+            if (
+                os.name == "posix"
+                and not mode & OTHERS_BITS
+                and os.fstat(file.fileno()).st_mode & OTHERS_BITS
+            ):
                 raise CertificateRefused(f"--tls: the volume of {path.parent} would let others read the key")
             file.write(data)
         yield part

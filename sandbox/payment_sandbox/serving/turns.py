@@ -1,4 +1,4 @@
-"""Whose turn it is: the work of all projects, one piece of each project after the other."""
+"""Fair scheduling of work: one piece of each project in turn."""
 
 from asyncio import AbstractEventLoop, Future
 from collections import Counter, deque
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Waiting:
-    """How many calls wait, or watch: ``most`` in all, and two thirds of them for each project."""
+    """A counter of waiting or watching calls: ``most`` in total, and two thirds of that for one project."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -23,7 +23,7 @@ class Waiting:
         self._lock = Lock()
 
     def begin(self, share: str) -> bool:
-        """Count one more; False if too many wait already."""
+        """Count one more; False if the limit is reached."""
         with self._lock:
             if self._count >= self._most or self._by_share[share] >= self._most * 2 // 3:
                 return False
@@ -32,7 +32,7 @@ class Waiting:
             return True
 
     def end(self, share: str) -> None:
-        """Count one less."""
+        """Count one fewer."""
         with self._lock:
             self._count -= 1
             self._by_share[share] -= 1
@@ -41,7 +41,7 @@ class Waiting:
 
     @contextmanager
     def counted(self, share: str) -> Iterator[bool]:
-        """Count one more while inside; False if too many wait already."""
+        """Count one more while inside; yields False if the limit is reached."""
         may_wait = self.begin(share)
         try:
             yield may_wait
@@ -51,30 +51,30 @@ class Waiting:
 
 
 class ByShare(Generic[Item]):
-    """What waits for its turn: one of each project after the other, in the order in which they came."""
+    """A round-robin queue over projects; within a project, first in, first out."""
 
     def __init__(self) -> None:
-        self._queues: dict[str, deque[Item]] = {}  # of the projects that want a turn, the next one first
+        self._queues: dict[str, deque[Item]] = {}  # by project, the next one first
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
     def put(self, share: str, item: Item) -> None:
-        """Add something of a project."""
+        """Add an item of a project."""
         self._queues.setdefault(share, deque()).append(item)
 
     def take(self) -> tuple[str, Item]:
-        """The next project whose turn it is, and what it has."""
+        """Take the next project, and its oldest item."""
         share = next(iter(self._queues))
         queue = self._queues.pop(share)
         item = queue.popleft()
         if queue:
-            self._queues[share] = queue  # behind all others
+            self._queues[share] = queue  # moved to the end
         return share, item
 
 
 class Lane:
-    """Runs work on threads, a few at once: that of each project in turn, in the order in which it came."""
+    """Runs work on a few threads at once: round-robin over projects, first in, first out within each."""
 
     def __init__(self, loop: AbstractEventLoop, threads: Threads, running_max: int, waiting: Waiting) -> None:
         self._loop = loop
@@ -85,7 +85,7 @@ class Lane:
         self._queue = ByShare[Callable[[], None]]()
 
     def run(self, share: str, work: "Callable[[Turn], Result]") -> "Future[Result]":
-        """What ``work`` returns or raises when it is its turn. To be called on the event loop."""
+        """Run ``work`` when it is its turn; returns a future. Call it on the event loop."""
         turn = Turn(self, share, self._waiting)
 
         def queue(job: Callable[[], None]) -> None:
@@ -95,12 +95,12 @@ class Lane:
         return on_thread(self._loop, queue, lambda: work(turn), turn.end)
 
     def pass_on_soon(self) -> None:
-        """Note that a job waits. To be called on its thread."""
+        """Note that a job waits. Call it on the job's thread."""
         with suppress(RuntimeError):  # the loop has stopped
             self._loop.call_soon_threadsafe(self.pass_on)
 
     def pass_on(self) -> None:
-        """Note that a job has ended, or waits. To be called on the event loop."""
+        """Note that a job has ended, or waits. Call it on the event loop."""
         self._running -= 1
         self._go_on()
 
@@ -112,18 +112,18 @@ class Lane:
 
 
 class Turns:
-    """The turns of work on the event loop: one in each of its rounds, so that other work can run between.
+    """Turns for work on the event loop: one per iteration, so that other tasks can run in between.
 
-    Work that comes while no other waits, first in a round, begins at once.
+    The first work in an iteration starts at once if no other work is waiting.
     """
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
         self._queue = ByShare[Future[None]]()
-        self._is_given = False  # in this round
+        self._is_given = False  # in this iteration
 
     def take(self) -> bool:
-        """Whether the turn of this round is free, and now taken by the caller, whose work must not wait."""
+        """Take the turn of this iteration, if it is free; the caller's work must not block."""
         if self._is_given:
             return False
         self._is_given = True
@@ -146,7 +146,7 @@ class Turns:
 
 
 class Turn:
-    """A job's turn to run on a thread; it passes to another one when the job begins to wait."""
+    """A job's turn to run on a thread, passed on when the job begins to wait."""
 
     def __init__(self, lane: Lane, share: str, waiting: Waiting) -> None:
         self._lane = lane
@@ -155,14 +155,14 @@ class Turn:
         self._is_waiting = False
 
     def end(self) -> None:
-        """Pass on the turn of a job that has ended. To be called on the event loop."""
+        """Pass on the turn of a job that has ended. Call it on the event loop."""
         if self._is_waiting:
             self._waiting.end(self._share)
         else:
             self._lane.pass_on()
 
     def begin_waiting(self) -> bool:
-        """Let another job run; False if too many wait already. To be called on the job's thread."""
+        """Let another job run; False if too many wait already. Call it on the job's thread."""
         if not self._is_waiting and self._waiting.begin(self._share):
             self._is_waiting = True
             self._lane.pass_on_soon()

@@ -1,4 +1,4 @@
-"""Sends streams of events: each publication wakes all watchers of a project with one call."""
+"""Event streams, woken together: one call per publication for all watchers of a project."""
 
 from asyncio import AbstractEventLoop, Event, timeout
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
-WOKEN_MAX: Final = 16  # at once
+WOKEN_MAX: Final = 16  # watchers, at once
 
 
 class Watchers:
@@ -23,7 +23,7 @@ class Watchers:
         self._audiences: dict[tuple[Events, float], _Audience] = {}
 
     async def serve(self, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
-        """Send events until the project ends, or the client goes or reads no more."""
+        """Send events until the project ends, or the client disconnects or stops reading."""
         with self._listening(stream) as news, stream.watched():
             reply.when_lost(news.set)
             try:
@@ -66,23 +66,23 @@ class Watchers:
 
 
 class _Audience:
-    """The watchers of one project who get their events at the same time."""
+    """The watchers of one project that are served together."""
 
     def __init__(self, loop: AbstractEventLoop, stream: EventStream) -> None:
         self.waiting: set[Event] = set()
         self._loop = loop
-        self._stream = stream  # any of them: they all are as far apart
+        self._stream = stream  # any of the streams: they all have the same interval
         self._is_called = False
 
     def call(self) -> None:
-        """Wake all watchers soon, once for all that is published until then. To be called on any thread."""
+        """Schedule one wake-up of all watchers for the publications until then. Call it on any thread."""
         if not self._is_called:
             self._is_called = True
             with suppress(RuntimeError):  # the loop has stopped
                 self._loop.call_soon_threadsafe(self._wait)
 
     def _wait(self) -> None:
-        """Collect events for a while."""
+        """Let events accumulate for a while."""
         self._loop.call_later(self._stream.apart_seconds, self._wake)
 
     def _wake(self) -> None:
@@ -90,7 +90,7 @@ class _Audience:
         self._wake_some(list(self.waiting))
 
     def _wake_some(self, waiting: list[Event]) -> None:
-        """Wake a few watchers, and the others when the requests that have come meanwhile were answered."""
+        """Wake a few watchers, and the others after the requests that have come meanwhile."""
         for news in waiting[:WOKEN_MAX]:
             news.set()
         if len(waiting) > WOKEN_MAX:

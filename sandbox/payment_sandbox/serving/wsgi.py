@@ -1,4 +1,4 @@
-"""Calls a WSGI application, and keeps what it answers."""
+"""Calls a WSGI application, and buffers its response."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 from payment_sandbox.web.call import Call, ConnectionCut, Line
 from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
 
-REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
+REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # larger requests are refused before they are read
 
 Headers = list[tuple[str, str]]
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Request(NamedTuple):
-    """One request as it came; of a body over its limit, only the beginning is kept."""
+    """One received request; of a body over its limit, only the beginning is kept."""
 
     method: str
     target: bytes
@@ -32,12 +32,12 @@ class Request(NamedTuple):
 
     @property
     def path(self) -> bytes:
-        """The path in its target, still quoted."""
+        """The path of the request target, still quoted."""
         return self.target.partition(b"?")[0]
 
 
 class Peers(NamedTuple):
-    """The two ends of a connection, and the scheme that it carries."""
+    """The two ends of a connection, and its scheme."""
 
     scheme: str
     server_host: str
@@ -47,10 +47,10 @@ class Peers(NamedTuple):
 
 
 class Application(Protocol):
-    """An application that knows where each of its calls should run."""
+    """A WSGI application that decides where each call should run."""
 
     def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
-        """Make the call of a request, and decide where it runs; ``length`` is that of its body."""
+        """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
         ...
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
@@ -66,12 +66,12 @@ class ResponseHead(NamedTuple):
 
     @property
     def has_length(self) -> bool:
-        """Whether the response says how long its body is; if not, it is sent piece by piece."""
+        """Whether the response states the length of its body; if not, it is streamed."""
         return self.status in (204, 304) or "content-length" in [name.lower() for name, _ in self.headers]
 
 
 class BufferedResponse(NamedTuple):
-    """A response that is complete, or cut where the application cut it."""
+    """A complete response, or one that the application has cut."""
 
     head: ResponseHead | None
     body: bytes
@@ -79,7 +79,7 @@ class BufferedResponse(NamedTuple):
 
 
 class Run:
-    """A call that the application has answered; an exception becomes a 500."""
+    """An answered call; an exception becomes a 500."""
 
     def __init__(self, application: Application, call: Call) -> None:
         self.call = call
@@ -90,15 +90,15 @@ class Run:
         except Exception:
             self._fail()
         self.answer = self._whole() if self.is_short else None
-        """The complete response; None: it is sent piece by piece."""
+        """The complete response; None if it is streamed."""
 
     @property
     def is_short(self) -> bool:
-        """Whether the response is sent at once, and not piece by piece."""
+        """Whether the response is sent as a whole, not streamed."""
         return self.head is None or self.head.has_length
 
     def _whole(self) -> BufferedResponse:
-        """The complete response, or what there was before a cut."""
+        """The complete response, or the part before a cut."""
         body: list[bytes] = []
         try:
             body.extend(self.pieces)
@@ -109,7 +109,7 @@ class Run:
         return BufferedResponse(self.head, b"".join(body), is_cut=False)
 
     def close(self) -> None:
-        """Tell the application that its response has been sent."""
+        """Close the response, as PEP 3333 demands once it is sent."""
         close = getattr(self.pieces, "close", None)
         if close is not None:
             try:
@@ -129,8 +129,8 @@ class Run:
 
 
 @lru_cache(maxsize=8192)
-def _of_connection(peers: Peers) -> dict[str, Any]:
-    """What the environments of all requests of a connection have in common."""
+def _connection_environment(peers: Peers) -> dict[str, Any]:
+    """Build the part of the WSGI environment that all requests of a connection share."""
     return {
         "SCRIPT_NAME": "",
         "SERVER_NAME": peers.server_host,
@@ -147,10 +147,10 @@ def _of_connection(peers: Peers) -> dict[str, Any]:
 
 
 def environment(request: Request, peers: Peers) -> dict[str, Any]:
-    """A request's WSGI environment; its length is that of the whole body, if only a part was kept."""
+    """Build a request's WSGI environment, with the length of the whole body even if only part is kept."""
     path, _, query = request.target.partition(b"?")
     environ: dict[str, Any] = {
-        **_of_connection(peers),
+        **_connection_environment(peers),
         "REQUEST_METHOD": request.method,
         "PATH_INFO": (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"),
         "QUERY_STRING": query.decode("latin-1"),
@@ -167,15 +167,15 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
     if request.length or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(request.length)  # also of a body that came in chunks
+        environ["CONTENT_LENGTH"] = str(request.length)  # also for a chunked body
     return environ
 
 
 @lru_cache(maxsize=256)
 def variable_of(header: str) -> str | None:
-    """The WSGI variable of a header; None if it does not apply, or could be taken for another one."""
+    """Return the WSGI variable of a header; None if it has none, or would collide with another header."""
     name = header.upper().replace("-", "_")
-    if "_" in header or name == "TRANSFER_ENCODING":  # a body is passed on whole
+    if "_" in header or name == "TRANSFER_ENCODING":  # the body is passed on decoded
         return None
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
 
@@ -186,12 +186,12 @@ def _variable_of(header: bytes) -> str | None:
 
 
 def error_bytes(status: int, value: str) -> bytes:
-    """The body of an error that the application has not seen, in the same shape as its own."""
+    """Build the body of an error of the server itself, in the shape of the application's errors."""
     return json.dumps(error_body(status, TYPE_OF_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
 
 
 def error(status: int, value: str, *, retry: bool = False) -> BufferedResponse:
-    """An error of the server itself; ``retry`` tells the client to try again soon."""
+    """Build an error of the server itself; ``retry`` tells the client to retry soon."""
     body = error_bytes(status, value)
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     headers += [("Retry-After", "1")] if retry else []

@@ -1,4 +1,4 @@
-"""URLs of the payment pages; they contain the project id because customers have no API key."""
+"""URLs of pages; those for customers contain the project id, because customers have no API key."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,23 +11,23 @@ from payment_sandbox.projects.project import Project
 
 
 def base_path(project: Project) -> str:
-    """The path prefix of the public URL, for a server behind a proxy; usually empty."""
+    """Return the path prefix of the public URL, for a server behind a proxy; usually empty."""
     return urlsplit(project.services.public_url).path
 
 
 def _shown(project: Project, path: str) -> str:
-    """The full URL, or without its scheme if the project's settings say so (SET-23)."""
+    """Build a URL, with or without its scheme as the project's settings say (SET-23)."""
     address = f"{project.services.public_url}{path}"
     return address if project.settings.absolute_urls else address.partition("://")[2]
 
 
 def order_url(project: Project, order: Order) -> str:
-    """The URL of an order's hosted payment page."""
+    """Build the URL of an order's hosted payment page."""
     return _shown(project, f"/pay/{project.project_id}/{order.id}/")
 
 
 def payment_url(project: Project, order: Order, transaction: Transaction) -> str:
-    """The URL of an attempt's payment page."""
+    """Build the URL of an attempt's payment page."""
     return _shown(project, _payment_path(project, order, transaction))
 
 
@@ -36,33 +36,33 @@ def _payment_path(project: Project, order: Order, transaction: Transaction) -> s
 
 
 def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
-    """The URL in the QR code that a wallet app scans."""
+    """Build the URL in the QR code that a wallet app scans."""
     return f"{project.services.public_url}{_payment_path(project, order, transaction)}scan/"
 
 
 def resolved(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
-    """The payment method details, with the page's full URL where a method includes it."""
+    """Return the payment method details, with the page's full URL where a method includes it."""
     page = f"{project.services.public_url}{_payment_path(project, order, transaction)}"
     return {key: page if value == PAYMENT_PAGE else value for key, value in transaction.details.items()}
 
 
 def qr_image_url(project: Project, request: QrRequest) -> str:
-    """The URL of a QR request's image; always with a scheme, because it is used in an ``img`` tag (A24)."""
+    """Build the URL of a QR request's image, always with a scheme, for use in an ``img`` tag (A24)."""
     return f"{project.services.public_url}/qr/{project.project_id}/{request.id}.png"
 
 
 def qr_page_url(project: Project, request: QrRequest) -> str:
-    """The URL in the QR code: the page that scanners open."""
+    """Build the URL in a QR code: the page that scanners open."""
     return f"{project.services.public_url}/qr/{project.project_id}/{request.id}/"
 
 
 def qr_page_path(project: Project, request: QrRequest) -> str:
-    """The path of the page of a QR request, for links on our own pages."""
+    """Build the path of a QR request's page, for links on our own pages."""
     return f"{base_path(project)}/qr/{project.project_id}/{request.id}/"
 
 
 def order_page_path(project: Project, order: Order) -> str | None:
-    """The path of the page on which a customer could pay an order now; None if there is none."""
+    """Build the path of the page where a customer could pay an order now; None if there is none."""
     attempt = order.last_transaction
     if attempt is not None and attempt.has_page and not (order.is_hosted and not attempt.is_open):
         return f"{base_path(project)}{_payment_path(project, order, attempt)}"
@@ -70,7 +70,7 @@ def order_page_path(project: Project, order: Order) -> str | None:
 
 
 def dashboard_path(project: Project, order: Order | None = None) -> str:
-    """The path of a project's dashboard, or of one of its orders there."""
+    """Build the path of a project's dashboard, or of an order in it."""
     place = f"{order.refund_of_order_id or order.id}/" if order is not None else ""
     return f"{base_path(project)}/dashboard/{project.project_id}/orders/{place}"
 
@@ -81,17 +81,17 @@ DASHBOARD_PATH: Final = "/dashboard/"
 
 
 def same_path(one: str, other: str) -> bool:
-    """Whether two paths lead to the same route: a trailing slash makes no difference (SET-01)."""
+    """Whether two paths are equal up to a trailing slash (SET-01)."""
     return one.rstrip("/") == other.rstrip("/")
 
 
 def is_stream(path: str) -> bool:
-    """Whether a path leads to a stream of events, which never ends."""
+    """Whether a path serves an event stream, which never ends."""
     return same_path(path, EVENTS_PATH) or _is_of_dashboard(path, "events")
 
 
 def takes_snapshot(path: str) -> bool:
-    """Whether a snapshot is sent to a path, which may be large."""
+    """Whether a path accepts a snapshot, which may be large."""
     return same_path(path, STATE_PATH) or _is_of_dashboard(path, "state")
 
 

@@ -43,7 +43,7 @@ class LazyRoute(Rule):
 
 
 class SandboxFlask(Flask):
-    """A Flask app that answers calls: routes and templates are Flask's, what happens around a view is not.
+    """A Flask app with its own call handling; only routes and templates are Flask's.
 
     It has no automatic OPTIONS: there is no CORS, and an undeclared method is a 405.
     """
@@ -67,7 +67,7 @@ class SandboxFlask(Flask):
         super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
 
     def add(self, face: Face) -> None:
-        """Answer the calls of a face."""
+        """Register the routes of a face."""
         self.register_blueprint(face.blueprint)
         for rule in self.url_map.iter_rules():
             if rule.endpoint not in self._routes:
@@ -75,27 +75,27 @@ class SandboxFlask(Flask):
                 self._routes[rule.endpoint] = Routed(face.answer, view, required_facts(self, rule))
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer a request (PEP 3333), wherever it runs."""
+        """Answer a request as a plain WSGI application (PEP 3333), without the sandbox's server."""
         length = environ.get("CONTENT_LENGTH") or ""
         call = self.place(environ, int(length) if length.isdecimal() else 0, Line())
         return self.answer(call, start_response)
 
     def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
-        """Make the call of a request, and decide where it runs; ``length`` is that of its body."""
+        """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
         return place(self.site, self._routes, environ, length, line)
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
         """Answer a call."""
         with working_for(call):
             response = call.routed.answer(call) if call.routed is not None else unrouted(call)
-        call.request.close()  # and files that came with a form
+        call.request.close()  # with the uploaded files of a form
         return response(call.request.environ, start_response)
 
 
 def unrouted(call: Call) -> Response:
     """Answer a call that matches no route."""
     nothing = call.nothing
-    assert nothing is not None, "it was placed"
+    assert nothing is not None, "``place`` was called"
     if call.request.path.startswith(MERCHANT_API):
         return keep_unrouted(call, answer_for(call, nothing))
     page = show_nothing(call) if nothing.code == NOT_FOUND else None
@@ -109,14 +109,14 @@ description = Blueprint("description", __name__)
 def get_openapi(call: Call) -> Response:
     """Get the OpenAPI 3.1 description of both APIs."""
     with LOADING:
-        from payment_sandbox.web.openapi import described  # imported late: faster startup
+        from payment_sandbox.web.openapi import described  # deferred, for a faster start
 
     return Response(described(call.site), mimetype="application/json")
 
 
 DESCRIPTION: Final = Face(description, (), answer_for)
 WINGS: Final = (dashboard.FACE,)
-"""What an application can do without."""
+"""Optional faces of an application."""
 
 
 def make_app(
@@ -130,10 +130,10 @@ def make_app(
 ) -> SandboxFlask:
     """Build the application.
 
-    ``public_url`` is where merchants and payers reach the server, with its scheme and without a trailing
+    ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    further host names under which the control API may be called. ``wings`` are the faces besides the APIs,
-    the payment pages and the documentation.
+    further host names under which the control API may be called. ``wings`` are optional faces, in addition
+    to the APIs, the payment pages and the documentation.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
     # Every path works with and without its trailing slash, without a redirect (SET-01).

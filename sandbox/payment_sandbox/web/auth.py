@@ -1,4 +1,4 @@
-"""Who may call: the API key selects the project, and web pages of others are refused."""
+"""Authentication: the API key selects the project, and calls from other sites' pages are refused."""
 
 import logging
 from functools import lru_cache
@@ -21,12 +21,12 @@ CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset=
 
 @lru_cache(maxsize=1024)
 def api_key_in(header: str | None) -> str | None:
-    """The user name in a Basic header; cached because clients repeat the same header."""
+    """Parse the user name in a Basic header; cached, because clients repeat the same header."""
     if header is None or not header.isascii():
         return None
     try:
         authorization = Authorization.from_header(header)
-    except ValueError:  # Werkzeug before 2.3.5 lets some invalid base64 through
+    except ValueError:  # from Werkzeug before 2.3.5, for some invalid base64
         return None
     if authorization is None or authorization.type != "basic":
         return None
@@ -38,7 +38,7 @@ def _sent_key(call: Call) -> str | None:
 
 
 def known_project(call: Call) -> Project | None:
-    """The project of the API key, or None."""
+    """Find the project of the API key, if any."""
     return call.site.registry.find(_sent_key(call) or "")
 
 
@@ -66,7 +66,7 @@ def only_with_key(call: Call, go_on: GoOn) -> Response:
 
 
 def without_secrets(call: Call, go_on: GoOn) -> Response:
-    """Lead to the same page without what has a secret in its query: pages repeat their address."""
+    """Redirect to the same page without query parameters that hold secrets: pages repeat their URL."""
     named = call.site.registry.find_by_id(call.values.get("project_id", ""))
     masking = named.masking.of_long_keys() if named is not None else Masking()
     request = call.request
@@ -86,7 +86,7 @@ log = logging.getLogger(__name__)
 def refuse_foreign_host(call: Call) -> None:
     """Refuse an unknown Host, which a web page would send after DNS rebinding.
 
-    Literal addresses are safe: no page can have somebody else's as its name.
+    IP addresses are safe: no other site's page can have one as its host.
 
     Raises:
         RequestRefused: 403.
@@ -102,7 +102,7 @@ def refuse_foreign_host(call: Call) -> None:
 
 
 def refuse_strangers(call: Call) -> None:
-    """Refuse an unknown Host, and a foreign Origin: another site's page.
+    """Refuse an unknown Host, and the Origin of another site's page.
 
     Raises:
         RequestRefused: 403.
@@ -116,14 +116,14 @@ def refuse_strangers(call: Call) -> None:
 
 
 def only_from_here(call: Call, go_on: GoOn) -> Response:
-    """Refuse calls of other sites' pages."""
+    """Refuse calls from other sites' pages."""
     refuse_strangers(call)
     return go_on(call)
 
 
 @lru_cache(maxsize=128)
 def _log_once(problem: str) -> None:
-    """Log a refusal that the caller may not see, such as that of a proxy; once, because it comes again."""
+    """Log a refusal once; behind a proxy, for example, the caller may never see it."""
     log.warning("a request was refused: %s", problem)
 
 
@@ -141,7 +141,7 @@ def _host_name(host: str) -> str:
 
 
 def _part(name: str, address: str) -> str:
-    """A part of a URL; empty if the URL is invalid."""
+    """Return a part of a URL; empty if the URL is invalid."""
     try:
         return getattr(urlsplit(address), name) or ""
     except ValueError:

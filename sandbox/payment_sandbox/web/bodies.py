@@ -20,9 +20,9 @@ YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
 def json_body(call: Call, *, empty_is: Any = None, is_snapshot: bool = False) -> Any:
-    """The request's body as JSON; an empty body becomes ``empty_is`` if that is given.
+    """Read the request's body as JSON; an empty body becomes ``empty_is``, if given.
 
-    A snapshot may be larger than other bodies, and has as many values as it needs.
+    A snapshot may be larger than other bodies, and hold any number of values.
 
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
@@ -42,7 +42,7 @@ def json_body(call: Call, *, empty_is: Any = None, is_snapshot: bool = False) ->
 
 
 def document_body(call: Call) -> Document:
-    """The body as a document, in JSON or YAML.
+    """Read the body as a document, in JSON or YAML.
 
     Raises:
         RequestRefused: see ``json_body``.
@@ -57,18 +57,18 @@ def document_body(call: Call) -> Document:
 
 
 def line(data: Any) -> str:
-    """A response's JSON, ending in a newline so that output in a terminal stays readable."""
+    """Serialize a response as JSON, with a final newline, for terminals."""
     return json.dumps(data) + "\n"
 
 
 def json_object(call: Call) -> Mapping[str, Any]:
-    """The request's body if it is a JSON object, else an empty mapping; it does not validate."""
+    """Read the request's body if it is a JSON object, or else an empty mapping; without validation."""
     body = json_body(call, empty_is={})
     return body if isinstance(body, Mapping) else {}
 
 
 def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
-    """The request's body, unparsed.
+    """Read the request's body, unparsed.
 
     Raises:
         RequestRefused: 413 if it is larger than ``bytes_max``, 415 if it is compressed.
@@ -85,12 +85,12 @@ def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
 
 
 def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
-    """Parse JSON strictly; with ``values_max`` None, it may have any number of values.
+    """Parse JSON strictly; ``values_max`` None allows any number of values.
 
     Raises:
         RequestRefused: too many values, bad encoding or syntax, duplicate keys, NaN, deep nesting, or NUL.
     """
-    # Counting takes much less time than reading.
+    # Counting takes much less time than parsing.
     if values_max is not None and _values(body, values_max) > values_max:
         raise RequestRefused(400, f"the body has more than {values_max:,} values")
     try:
@@ -112,7 +112,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
 
 
 def _values(body: bytes, enough: int) -> int:
-    """How many values a body has, at most; counted exactly if there seem to be more than ``enough``."""
+    """Return an upper bound of the number of values; exact if it is above ``enough``."""
     count = _separators(body)
     return count if count <= enough else _separators(_STRING.sub(b"", body))
 
@@ -121,24 +121,28 @@ def _separators(body: bytes) -> int:
     return body.count(b",") + body.count(b"[") + body.count(b"{") + 1
 
 
-_STRING: Final = Pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # to the end, if it has none
+_STRING: Final = Pattern(
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL
+)  # an unterminated one extends to the end
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise RequestRefused(400, f"the body holds the key {_twice(pairs)[:100]!r} twice in one object")
+        raise RequestRefused(
+            400, f"the body holds the key {_first_duplicate(pairs)[:100]!r} twice in one object"
+        )
     return mapping
 
 
-def _twice(pairs: list[tuple[str, Any]]) -> str:
-    """The first key that comes again."""
+def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
+    """Return the first duplicate key."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
             return key
         seen.add(key)
-    raise AssertionError("there is one")
+    raise AssertionError("there is a duplicate")
 
 
 def _constant(name: str) -> Any:
@@ -156,7 +160,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_co
 
 
 def nests_deeper(body: bytes, data: Any, most: int) -> bool:
-    """Whether the JSON in a body, which is ``data``, has more than so many levels."""
+    """Whether the JSON in a body, parsed as ``data``, has more than ``most`` levels."""
     return body.count(b"[") + body.count(b"{") > most and _depth(data) > most
 
 

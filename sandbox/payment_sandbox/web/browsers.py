@@ -1,4 +1,4 @@
-"""What the payment pages, the dashboard and the documentation share."""
+"""Headers and redirects shared by the payment pages, the dashboard and the documentation."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,11 +15,11 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""The security headers of pages with forms, besides their ``policy``."""
+"""The security headers of pages with forms, in addition to ``policy``."""
 
 
 def policy(form_action: str) -> Mapping[str, str]:
-    """The header that lets a page load only what we serve, and send its forms to ``form_action``."""
+    """Build the header that limits a page to our own resources, and its forms to ``form_action``."""
     return {
         "Content-Security-Policy": (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -29,7 +29,7 @@ def policy(form_action: str) -> Mapping[str, str]:
 
 
 def go(address: str) -> Response:
-    """Redirect the browser with a 303, so that it sends a GET."""
+    """Redirect a browser with a 303, which makes it send a GET."""
     return Response(status=SEE_OTHER, headers={"Location": address})
 
 

@@ -1,4 +1,4 @@
-"""A call: one request, from the moment when it is placed until its response is sent."""
+"""A call: one request, from its placement on a thread or the event loop until its response is sent."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -21,11 +21,11 @@ from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import Routed
 from payment_sandbox.web.site import Site
 
-TOO_MANY_WAIT: Final = "too many calls wait already; try again when some have ended"
+TOO_MANY_WAIT: Final = "too many calls are waiting already; retry when some have ended"
 OF_NO_PROJECT: Final = ""
-"""The share of all calls without a project that this server has: a client can make up any number of keys.
+"""The common share of all calls without a loaded project, because clients can invent any number of keys.
 
-A project that another server had, or none, gets a share of its own when this one has loaded it.
+A project gets a share of its own once this server has loaded it.
 """
 
 
@@ -34,40 +34,40 @@ class ConnectionCut(Exception):
 
 
 class Line:
-    """The line to a client, as a server provides it; a test provides its own."""
+    """The connection to a client, provided by a server or a test."""
 
     __slots__ = ("headers", "may_wait")
     silence_seconds = 3.0
-    """How long a call without an answer takes before its connection is cut."""
+    """The real time until the connection of a call without an answer is cut."""
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]] | None = None) -> None:
-        """``headers`` are those of the request as it was sent, if the server knows them."""
+        """``headers`` are the raw headers of the request, if the server knows them."""
         self.headers = headers
-        self.may_wait = True  # not on the event loop
+        self.may_wait = True  # false on the event loop
 
     def begin_waiting(self) -> bool:
-        """Let other calls run while this one waits; False if too many wait."""
+        """Let other calls run while this one waits; False if too many are waiting."""
         return True
 
     def cut_off(self) -> None:
         """Cut the connection.
 
         Raises:
-            ConnectionCut: the server does it.
+            ConnectionCut: always; the server cuts the connection.
         """
         raise ConnectionCut
 
     def never_answer(self) -> None:
-        """End a call that was never answered, after ``silence_seconds``."""
+        """End an unanswered call after ``silence_seconds``."""
         self.cut_off()
 
     def keep(self, project: Project, held: Held) -> bool:
-        """Take over the webhooks that a call holds back; False if they go after the response."""
+        """Take over the held webhooks of a call; False if they go after the response as usual."""
         return False
 
 
 class CallNotes:
-    """What the headers of the response and the journal say about a call, besides the call itself."""
+    """Notes on a call for the headers of the response and the journal."""
 
     __slots__ = (
         "fault",
@@ -85,20 +85,20 @@ class CallNotes:
 
     def __init__(self) -> None:
         self.ignored: tuple[str, ...] = ()
-        self.unknown: tuple[tuple[str, str | None], ...] = ()  # ignored keys, each with the closest known one
+        self.unknown: tuple[tuple[str, str | None], ...] = ()  # ignored keys, each with a suggestion
         self.warnings: tuple[str, ...] = ()
         self.violations: Sequence[Violation] = ()
-        self.rule: str | None = None  # the rule that refused it
+        self.rule: str | None = None  # the rule of a refusal
         self.order_id: str | None = None
-        self.transaction_id: str | None = None  # of the attempt that it created
-        self.fault: Fault | None = None  # what goes wrong
-        self.is_lost = False  # the client gets something else than the response to what was done
-        self.is_cut = False  # and its connection is cut
-        self.lost_status: int | None = None  # of the response that was lost with it, if there was one
+        self.transaction_id: str | None = None  # of a created attempt
+        self.fault: Fault | None = None  # the applied fault
+        self.is_lost = False  # the client does not get the real response
+        self.is_cut = False  # its connection is cut
+        self.lost_status: int | None = None  # of the lost response, if any
 
 
 class Call(Caller):
-    """One request, and what the sandbox knows about it."""
+    """One request, with the project, route and notes that its handling determines."""
 
     __slots__ = (
         "body",
@@ -121,47 +121,47 @@ class Call(Caller):
     )
 
     def __init__(self, site: Site, request: Request, line: Line) -> None:
-        """Begin a call; where it runs is decided next."""
+        """Create a call; ``place`` then decides where it runs."""
         super().__init__()
         self.site = site
         self.request = request
         self.line = line
         self.is_by_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
-        """Whether a test makes it, and not the shop: no journal has it, and no fault applies to it."""
-        # where it runs, decided when it is placed
-        self.routed: Routed | None = None  # the face, the view and the facts; None: no route matches
-        self.values: Mapping[str, str] = {}  # in its path
+        """Whether a test makes the call, not the shop: it is not journaled, and no fault applies to it."""
+        # placement
+        self.routed: Routed | None = None  # face, view and facts; None: no route matches
+        self.values: Mapping[str, str] = {}  # in the path
         self.nothing: HTTPException | None = None  # why no route matches
         self.on_thread = False
-        self.share = OF_NO_PROJECT  # whose share of the server it uses
-        # what its middlewares and its view find out
+        self.share = OF_NO_PROJECT  # the project, for fair scheduling
+        # results of the middlewares and the view
         self.owner: Project | None = None  # of the API key or the path
-        self.real_at: datetime | None = None  # when it came
-        self.body: Any = None  # parsed; None: not yet
+        self.real_at: datetime | None = None  # of arrival
+        self.body: Any = None  # parsed; None: not parsed yet
         self.noted = CallNotes()
-        self.rehearsed: Fault | None = None  # what a rehearsal lets go wrong
+        self.rehearsed: Fault | None = None  # the fault chosen by a rehearsal
         self.comes_first = False  # its webhooks are delivered before the response
-        self.rendered: tuple[Order, str] | None = None  # what is answered: an order and the body
-        self.stream: EventStream | None = None  # what it is answered with, if that never ends
+        self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
+        self.stream: EventStream | None = None  # the response, if it is an event stream
 
     @property
     def project(self) -> Project:
-        """The project that the call is about."""
+        """The project of the call."""
         assert self.owner is not None, "the face of this route finds the project"
         return self.owner
 
     @property
     def masking(self) -> Masking:
-        """Masks the secrets of the project: errors repeat what was sent."""
+        """The masking of the project's secrets, because errors repeat parts of the request."""
         return self.owner.masking if self.owner is not None else Masking()
 
     def begin_waiting(self) -> None:
-        """Let other calls run while this one waits, whatever it waits for.
+        """Let other calls run while this one waits.
 
         Raises:
-            RequestRefused: 503, too many calls wait already.
+            RequestRefused: 503, too many calls are waiting.
         """
-        assert self.line.may_wait, "this route states in its facts that it does not wait"
+        assert self.line.may_wait, "by its facts, this route does not wait"
         if not self.line.begin_waiting():
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 

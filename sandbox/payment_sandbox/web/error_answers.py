@@ -1,4 +1,4 @@
-"""The responses to calls that were refused, or failed."""
+"""The responses to refused and failed calls."""
 
 import json
 import logging
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def answer_for(call: Call, error: Exception) -> Response:
-    """The JSON response to an exception."""
+    """Build the JSON response to an exception."""
     if isinstance(error, Invalid):
         return _on_invalid(call, error)
     if isinstance(error, Refusal):
@@ -50,15 +50,15 @@ def answer_for(call: Call, error: Exception) -> Response:
 
 
 def refused_answer(call: Call, refused: RequestRefused) -> Response:
-    """The response to a request that is refused before it is processed."""
+    """Build the response to a request refused before processing."""
     kind = TYPE_OF_STATUS.get(refused.status, "Refused")
     if call.owner is None:
-        tell_refused(call, refused.status, refused.value)
+        report_refused(call, refused.status, refused.value)
     return _answer(call, error_body(refused.status, kind, refused.value), refused.headers)
 
 
-def tell_refused(call: Call, status: int, value: str) -> None:
-    """Tell who watches the server of a request that no journal has."""
+def report_refused(call: Call, status: int, value: str) -> None:
+    """Report a refused request that no journal has to the server's observer."""
     on_refused, registry = call.site.around.on_refused, call.site.registry
     if on_refused is not None:
         path, value = _without_keys(registry, call.request.path), _without_keys(registry, value)
@@ -66,18 +66,18 @@ def tell_refused(call: Call, status: int, value: str) -> None:
 
 
 def known_keys(registry: Registry, text: str) -> list[str]:
-    """The API keys in a text, of whatever project; only some words are looked up: it may take a database."""
+    """Find API keys of any project in a text; only a few words are looked up, perhaps in a database."""
     words = [word for word in _KEY_LIKE.findall(text) if len(word) >= WORD_LENGTH_MIN]
     generated = GENERATED_KEY.findall(text)
     candidates = list(dict.fromkeys([*generated, *words]))
     try:
         return list(filter(registry.is_known, candidates[:WORDS_MAX]))
-    except NotStored:  # nobody can be asked; what looks like a key may be one
+    except NotStored:  # no lookup possible, so every candidate counts as a key
         return generated
 
 
 def _without_keys(registry: Registry, text: str) -> str:
-    """A text without API keys: where the project is not known, its masking cannot be, either."""
+    """Remove API keys from a text, for calls without a known project and its masking."""
     for key in known_keys(registry, text):
         text = text.replace(key, MASK)
     return text

@@ -1,4 +1,4 @@
-"""The shape of every 4xx and 5xx, and the status of each refusal."""
+"""The shape of all 4xx and 5xx responses, and the status of each refusal."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -62,7 +62,7 @@ def error_body(
     violations: Sequence[Violation] = (),
     allowed: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """An error body; all errors have this shape (SET-03)."""
+    """Build an error body; all errors have this shape (SET-03)."""
     error: dict[str, Any] = {
         "status": status,
         "type": kind,
@@ -84,5 +84,5 @@ def _violation(violation: Violation) -> dict[str, Any]:
 
 
 def status_of(kind: type[Refusal]) -> int:
-    """The HTTP status of a kind of refusal."""
+    """Return the HTTP status of a kind of refusal."""
     return STATUS_OF.get(kind, CONFLICT)

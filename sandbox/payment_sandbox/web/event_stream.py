@@ -13,13 +13,13 @@ from payment_sandbox.projects.slots import Slot
 HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18
 APART_SECONDS_MAX: Final = 2.0
-APART_SECONDS_PER_WATCHER: Final = 0.001  # sending to one takes about a tenth of that
+APART_SECONDS_PER_WATCHER: Final = 0.001  # about ten times the cost of sending to one
 TEXTS_MAX: Final = 4
 BEGUN: Final = ": watching\n\n"
 
 
 class EventStream:
-    """What one watcher has got so far."""
+    """The event stream of one watcher, with its position."""
 
     heartbeat: Final = ": still here\n\n"
 
@@ -29,9 +29,9 @@ class EventStream:
         after: int | None = None,
         apart_seconds_per_watcher: float = APART_SECONDS_PER_WATCHER,
     ) -> None:
-        """Begin with the next event, or after the one with the number ``after``.
+        """Start with the next event, or after the event number ``after``.
 
-        Events are collected for ``apart_seconds_per_watcher``, so that many watchers take a bounded share.
+        Events are batched for ``apart_seconds_per_watcher``, so that many watchers take a bounded share.
         """
         self.events = events
         self.apart_seconds_per_watcher = apart_seconds_per_watcher
@@ -40,7 +40,7 @@ class EventStream:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Count as a watcher."""
+        """Count as a watcher inside."""
         try:
             with self.events.watched() as number:
                 self._number = number if self._after is None else min(self._after, number)
@@ -50,7 +50,7 @@ class EventStream:
                 self.events.slots.of(TEXTS).clear()
 
     def begin(self) -> str:
-        """What the stream begins with: events that it repeats, and whether some are not kept any more."""
+        """Begin the stream: report dropped events, if any, and repeat stored ones."""
         first = self.events.first_kept()
         if self._after is None or first - 1 <= self._after <= self.events.number:
             return BEGUN + self.take()
@@ -59,16 +59,16 @@ class EventStream:
 
     @property
     def apart_seconds(self) -> float:
-        """How long to collect events before they are sent."""
+        """The real time between batches."""
         return min(APART_SECONDS_MAX, self.apart_seconds_per_watcher * self.events.watchers)
 
     def take(self) -> str:
-        """The events since the last call, all at once: a piece costs as much to send as its content."""
+        """Take all events since the last call as one batch, because every send has its own cost."""
         text, self._number = self.events.slots.of(TEXTS).of(self.events, self._number)
         return text
 
     def pieces(self) -> Iterator[str]:
-        """The stream for a server that does not know better than to wait for each piece."""
+        """Yield the stream for a plain WSGI server, blocking between batches."""
         with self.watched():
             yield self.begin()
             while not self.events.is_ended:
@@ -77,23 +77,23 @@ class EventStream:
 
 
 def after_of(request: Request) -> int | None:
-    """The number of the last event that the client has; browsers send a header when they reconnect."""
+    """Read the number of the client's last event; browsers send it in a header when they reconnect."""
     after = request.args.get("after") or request.headers.get("Last-Event-ID", "")
     return int(after) if after.isascii() and after.isdecimal() and len(after) <= NUMBER_DIGITS_MAX else None
 
 
 class Texts:
-    """The newest texts of a project's events: most watchers ask for the same ones."""
+    """A cache of serialized events: most watchers ask for the same ones."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[str, int]] = {}  # by the first number and the newest one
+        self._known: dict[tuple[int, int], tuple[str, int]] = {}  # by first and last number
 
     def clear(self) -> None:
-        """Drop them: nobody watches any more."""
+        """Clear the cache when the last watcher has gone."""
         self._known = {}
 
     def of(self, events: Events, number: int) -> tuple[str, int]:
-        """The events after ``number``, and the number of the last one."""
+        """Serialize the events after ``number``; returns the text and the number of the last one."""
         key = (number, events.number)
         known = self._known.get(key)
         if known is None:

@@ -1,4 +1,4 @@
-"""Example responses of each call, made on demand by running a small shop against the sandbox."""
+"""Example responses of each route, made on demand by running a small shop against the sandbox."""
 
 import re
 from base64 import b64encode
@@ -25,7 +25,7 @@ REFUSED: Final = 400
 COFFEE: Final = {"amount": 1295, "description": "Coffee"}
 STALE: Final = "If-Match of an earlier version"
 UNKNOWN: Final = "an unknown id"
-OPEN: Final = ("/health/", "/control/projects/", "/control/servers/")  # without a key
+OPEN: Final = ("/health/", "/control/projects/", "/control/servers/")  # paths that need no key
 LINE_CALLS: Final = ("captures/orderlines", "voids/orderlines")
 _IDS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|request-[0-9]+|second-try-works")
 CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
@@ -61,7 +61,7 @@ PLAIN_READS: Final = (
 
 
 class Example(NamedTuple):
-    """A call as it was made, and what was answered."""
+    """A recorded call and its response."""
 
     path: str
     body: Any
@@ -87,9 +87,9 @@ class Shop:
         headers: Mapping[str, str] | None = None,
         shown: Any = None,
     ) -> Any:
-        """Make a call; a successful response becomes the route's example, a refusal that of its status.
+        """Make a call; a success becomes the route's example, a refusal the example of its status.
 
-        ``shown`` is the part of the body that matters.
+        ``shown`` replaces the request body in the example.
         """
         answer = self._client.open(
             path,
@@ -99,7 +99,7 @@ class Shop:
             base_url="http://127.0.0.1:8080",
         )
         data = answer.get_json(silent=True)
-        answer.close()  # webhooks follow the response
+        answer.close()  # sends the held webhooks
         endpoint, _ = self._app.url_map.bind("127.0.0.1").match(path.partition("?")[0], method)
         facts = facts_of(self._app, endpoint)
         if facts is None or facts.media_type != JSON:
@@ -111,16 +111,16 @@ class Shop:
         return data
 
     def refuse_all(self) -> None:
-        """Make every call wrongly that was made since the last time, in each way that its facts allow for."""
+        """Repeat each new call with every kind of mistake that its facts mention."""
         rules = {rule.endpoint: rule for rule, _ in described_routes(self._app)}
         for endpoint in sorted(self.answers.keys() - self._refused):
             self._refused.add(endpoint)
             self._refuse(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))
 
     def _refuse(self, endpoint: str, method: str) -> None:
-        """Make a call wrongly; nothing changes."""
+        """Repeat a call with mistakes; nothing changes."""
         facts, example = facts_of(self._app, endpoint), self.answers[endpoint]
-        assert facts is not None, "there is an example"
+        assert facts is not None, "the route has an example"
         path = example.path.partition("?")[0]
         if facts.reads is not None:
             body = example.body if facts.example is None else facts.example
@@ -146,7 +146,7 @@ class Played(NamedTuple):
 
 
 def played(make_app: MakeApp) -> Shop:
-    """Example responses and request bodies of each route that answers JSON, by endpoint."""
+    """Play the examples of all routes that answer JSON."""
     moment = ClockStart.parse(START).at
     assert moment is not None, "START is a frozen time"
     services = Unattended(RealTime(lambda: moment, lambda: 0.0))
@@ -164,7 +164,7 @@ def played(make_app: MakeApp) -> Shop:
 
 
 def _mistake(body: Any) -> dict[str, Any]:
-    """A mistake that shops make with such a body."""
+    """Make a typical mistake in a body."""
     if not body or "amount" in body:
         return {"amount": 12.95}
     name = next(iter(body))
@@ -191,13 +191,13 @@ def _merchant(shop: Shop) -> None:
     shop.call("GET", "/v1/bank-redirect-nl/issuers/")
     shop.call("GET", "/v1/merchants/self/projects/self/currencies/")
     code = shop.call("POST", "/v1/bankqr/", {**COFFEE, "size": 300, "one_off": True})
-    for _ in range(2):  # it is good for one payment
+    for _ in range(2):  # the second scan is refused: the code allows one payment
         shop.call("POST", f"/control/bankqr/{code['id']}/scan/")
     _conflicts(shop, capture, void)
 
 
 def _conflicts(shop: Shop, capture: "Played", void: "Played") -> None:
-    """Calls that a rule refuses in the state that their order has by now."""
+    """Make calls that a rule refuses in the current state of the order."""
     for played, kinds in ((capture, ("captures", "captures/amount", "voids/amount")), (void, LINE_CALLS)):
         for kind in kinds:
             path = f"/v1/orders/{played.order_id}/transactions/{played.transaction_id}/{kind}/"
@@ -255,7 +255,7 @@ def _control(shop: Shop) -> None:
 
 
 def _short(data: Any) -> Any:
-    """The data with long lists shortened, and without references, which tools would try to resolve."""
+    """Shorten long lists, and remove references, which tools would try to resolve."""
     if isinstance(data, dict):
         return {key: _short(value) for key, value in data.items() if key != "$ref"}
     return [_short(item) for item in data[:SHOWN_MOST]] if isinstance(data, list) else data

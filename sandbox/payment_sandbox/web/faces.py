@@ -1,4 +1,4 @@
-"""Faces: parts of the application with the same middlewares, and errors that look the same."""
+"""Faces: parts of the application with common middlewares and a common error format."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -8,24 +8,24 @@ from flask import Blueprint, Response
 from payment_sandbox.web.call import Call
 
 GoOn = Callable[[Call], Response]
-"""Goes on with a call: the next middleware, or the view."""
+"""Continues a call: the next middleware, or the view."""
 
 Middleware = Callable[[Call, GoOn], Response]
-"""One behaviour: what it does before the call goes on, and after."""
+"""Wraps a call with behaviour before and after it."""
 
 OnError = Callable[[Call, Exception], Response]
-"""Makes the response to a call that was refused, or failed."""
+"""Builds the response to a refused or failed call."""
 
 
 class Face:
-    """The routes of a blueprint, and what happens around each of their calls.
+    """The routes of a blueprint, with the middlewares of their calls.
 
-    Whatever a middleware or a view raises becomes a response at once, so that the middlewares around it see
-    one in any case.
+    An exception in a middleware or a view becomes a response at once, so that outer middlewares always get a
+    response.
     """
 
     def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
-        """``middlewares`` are in order: the first one is around all others."""
+        """``middlewares`` are ordered from the outermost to the innermost."""
         self.blueprint: Final = blueprint
         self.answer = _guarded(_view, on_error)
         for middleware in reversed(middlewares):
@@ -37,10 +37,10 @@ def _view(call: Call) -> Response:
     return call.routed.view(call, **call.values)
 
 
-def _guarded(step: Callable[..., Response], on_error: OnError, *given: GoOn) -> GoOn:
+def _guarded(step: Callable[..., Response], on_error: OnError, *inner: GoOn) -> GoOn:
     def answer(call: Call) -> Response:
         try:
-            return step(call, *given)
+            return step(call, *inner)
         except Exception as error:
             return on_error(call, error)
 
@@ -48,7 +48,7 @@ def _guarded(step: Callable[..., Response], on_error: OnError, *given: GoOn) -> 
 
 
 def let_others_run(call: Call, go_on: GoOn) -> Response:
-    """Let other calls run while this one waits, if its route does."""
+    """Let other calls run while this one waits, if its route waits."""
     assert call.routed is not None, "a route matches"
     if call.routed.facts.waits:
         call.begin_waiting()
@@ -56,17 +56,17 @@ def let_others_run(call: Call, go_on: GoOn) -> Response:
 
 
 def held_webhooks(call: Call, go_on: GoOn) -> Response:
-    """Release the webhooks that a call holds back."""
+    """Release the held webhooks of a call after its response."""
     try:
         return call.release_webhooks(go_on(call))
-    except BaseException:  # there is no response whose end would release them
+    except BaseException:  # without a response, nothing else would release them
         if call.owner is not None and call.held is not None:
             call.owner.release(call.held)
         raise
 
 
 def with_headers(headers: Mapping[str, str]) -> Middleware:
-    """Set headers that are not set otherwise."""
+    """Set default headers."""
 
     def middleware(call: Call, go_on: GoOn) -> Response:
         response = go_on(call)

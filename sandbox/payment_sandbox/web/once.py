@@ -1,7 +1,7 @@
-"""A repeated request gets its first answer and changes nothing (A57).
+"""Idempotency: a retried request gets the first response and changes nothing (A57).
 
-The answer is committed together with the change, so neither exists without the other. The id of a request is
-its ``Idempotency-Key``; one without gets an id, which is named if nobody knows what happened.
+The response is committed together with the change, so neither exists without the other. The id of a request
+is its ``Idempotency-Key``. A request without one gets an id, which an error names if the outcome is unknown.
 """
 
 import json
@@ -33,7 +33,7 @@ READING: Final = ("GET", "HEAD")
 
 
 def once(call: Call, go_on: GoOn) -> Response:
-    """Answer with the first answer if the request has happened already; if not, note which one it is.
+    """Replay the first response if the request has been executed already; if not, track the request.
 
     Raises:
         KeyReused: another request had this key.
@@ -44,7 +44,7 @@ def once(call: Call, go_on: GoOn) -> Response:
 
 
 def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
-    """The first answer to a request, if it has happened already; if not, note which one it is.
+    """Return the first response if the request has been executed already; if not, track the request.
 
     Raises:
         KeyReused: another request had this key.
@@ -59,7 +59,7 @@ def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
     if key is not None:
         known = project.storage.answer(project, key)
         if known is not None:
-            return _again(call, json.loads(known))
+            return _replay(call, json.loads(known))
     asked_id, is_named = key or token_hex(16), key is not None
     call.asked = TrackedRequest(
         asked_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
@@ -67,7 +67,7 @@ def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
     return None
 
 
-def _again(call: Call, known: dict[str, Any]) -> Response:
+def _replay(call: Call, known: dict[str, Any]) -> Response:
     if known["of"] != _fingerprint(call):
         raise KeyReused(f"another request had this {KEY}: {known['of']}")
     call.noted.order_id = known["order_id"]
@@ -78,7 +78,7 @@ def _again(call: Call, known: dict[str, Any]) -> Response:
 
 
 def _fingerprint(call: Call) -> str:
-    """What a request asks for, in short."""
+    """Summarize a request, to recognize a key reused for another request."""
     request = call.request
     is_read = (request.content_length or 0) <= BODY_BYTES_MAX
     body = sha256(request.get_data()).hexdigest()[:16] if is_read else ""
@@ -86,8 +86,8 @@ def _fingerprint(call: Call) -> str:
 
 
 def _answer(call: Call, edit: Edit) -> str | None:
-    """What this request is answered once an edit is committed; None if the edit is not what it asks for."""
-    assert call.routed is not None, "a view makes the edit"
+    """Serialize the response of a committed edit; None if the edit is not the one that was asked for."""
+    assert call.routed is not None, "edits come from views"
     project, facts = call.project, call.routed.facts
     shown = _shown(project, edit, facts, call.values)
     if shown is None:
@@ -117,6 +117,6 @@ def _shown(
         return line(order_record(project, order)), order
     if order is not None and facts.answers is TRANSACTION.shape:
         transaction = order.transaction(values["transaction_id"])
-        assert transaction is not None, "the edit has refused others"
+        assert transaction is not None, "the edit refuses unknown transactions"
         return line(transaction_record(project, order, transaction)), order
     return None

@@ -31,14 +31,14 @@ ERRORS: Final = {
     412: "The ETag in If-Match is out of date",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
-    429: "The server has as many projects as it takes",
+    429: "The server's quota of projects is used up",
     501: "A part of the server is not installed; value says how to install it",
-    507: "The project or the server may not keep more, or its disk is full; nothing has changed",
+    507: "The quota of the project or the server is used up, or the disk is full; nothing has changed",
 }
 KEEPING: Final = ("POST", "PUT", "PATCH")
-"""The methods of calls that may make a project keep more."""
+"""The methods of calls that may increase a project's usage."""
 WITHOUT_BODY: Final = {
-    303: "There is nothing to do here (any more); Location says where to go on",
+    303: "This page has nothing (more) to do; Location names the next one",
     304: "The order has not changed since you read it with the ETag in If-None-Match",
 }
 EXPLAINED: Final = {
@@ -56,27 +56,27 @@ TAGS: Final = {
     "health": "server",
     "description": "server",
 }
-FOR_PEOPLE: Final = ("dashboard",)  # not described: programs use the control API
-STRICT: Final = ("control", "watching", "projects")  # here, unknown keys are refused
+FOR_PEOPLE: Final = ("dashboard",)  # blueprints without a description: programs use the control API
+STRICT: Final = ("control", "watching", "projects")  # blueprints that refuse unknown keys
 GUARDED: Final = {"api": (403,), **dict.fromkeys(STRICT, (400, 403))}
 WITH_KEY: Final = ("api", "control", "watching")
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
-"""The description, by the public URL in it."""
+"""Descriptions, by public URL."""
 
-_DESCRIBING: Final = Lock()  # two threads would make two schemas of a record, and name them differently
+_DESCRIBING: Final = Lock()  # two threads would create differently named schemas of a record
 
 
 def described(site: Site) -> str:
-    """The whole description as JSON text, built on first use."""
-    kept = site.slots.of(DESCRIPTIONS)
+    """Return the whole description as JSON text, built on first use."""
+    descriptions = site.slots.of(DESCRIPTIONS)
     with _DESCRIBING:
-        if site.public_url not in kept:
-            kept[site.public_url] = document(site.app, site.public_url, site.make_app)
-        return kept[site.public_url]
+        if site.public_url not in descriptions:
+            descriptions[site.public_url] = document(site.app, site.public_url, site.make_app)
+        return descriptions[site.public_url]
 
 
 def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
-    """The whole description as JSON text; the examples come from a separate application."""
+    """Build the whole description as JSON text; the examples come from a separate application."""
     forms = plugin(_strict_forms(app))
     spec = APISpec(
         title="Payment orders sandbox",
@@ -103,7 +103,7 @@ def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
 
 
 def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
-    """The forms of bodies in which unknown keys are refused."""
+    """Yield the forms of bodies that refuse unknown keys."""
     for rule, facts in described_routes(app):
         if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT:
             yield facts.reads

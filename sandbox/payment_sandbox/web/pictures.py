@@ -1,4 +1,4 @@
-"""Sequence pictures of what happened, as SVG and as Mermaid."""
+"""Sequence diagrams of happenings, as SVG and as Mermaid."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import datetime
@@ -26,10 +26,10 @@ ANSWERS: Final = ("response", "webhook-response", "outcome")
 
 
 class PictureRow(NamedTuple):
-    """One arrow, or a note on a lane if sender and receiver are the same.
+    """An arrow, or a note on a lane if sender and receiver are the same.
 
     ``look`` is ``ok``, ``failed``, ``quiet``, ``due`` or ``missing``; ``time`` is the text of the time
-    column, only where it changes; ``link`` is where a click leads.
+    column, only where it changes; ``link`` is the target of a click.
     """
 
     sender: str
@@ -41,27 +41,27 @@ class PictureRow(NamedTuple):
     time: str = ""
     link: str | None = None
     title: str = ""
-    is_later: bool = False  # than the moment that is looked at
+    is_later: bool = False  # than the displayed moment
 
 
 class Sequence(NamedTuple):
-    """A whole picture; ``left_out`` counts the earlier rows that do not fit."""
+    """A sequence diagram; ``left_out`` counts the earlier rows that do not fit."""
 
     lanes: tuple[str, ...]
     rows: tuple[PictureRow, ...]
     left_out: int = 0
-    whole: str | None = None  # where a click on them leads
+    whole: str | None = None  # the link to all rows
 
 
 class PictureDue(NamedTuple):
-    """Something that is still to come."""
+    """A scheduled event."""
 
     at: datetime
     label: str
 
 
 Link = Callable[[Happening], str | None]
-"""Where a click on a happening leads."""
+"""Returns the link of a happening."""
 
 
 def sequence(
@@ -73,10 +73,10 @@ def sequence(
     whole: str | None = None,
     past: Container[str] | None = None,
 ) -> Sequence:
-    """The picture of what happened, and of what is due.
+    """Draw the happenings and the scheduled events.
 
-    ``whole`` is the address of one with more rows; ``past`` has the ids of what had happened at the moment
-    that is looked at, and None is now.
+    ``whole`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
+    displayed moment, None if that is now.
     """
     rows = list(_rows(happenings, link or _nowhere, past))
     shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due))]
@@ -116,7 +116,7 @@ def _timed(happening: Happening) -> str:
 
 
 def _both_times(happening: Happening) -> str:
-    """Sandbox time, and the real one, by which a shop's own log is found."""
+    """Format sandbox time and real time, by which to find the line in the shop's own log."""
     return f"{happening.at.isoformat()}, really {happening.real_at.isoformat()}"
 
 
@@ -145,7 +145,7 @@ def _due(due: Iterable[PictureDue]) -> Iterator[PictureRow]:
 
 
 def short_time(at: datetime, before: datetime | None) -> str:
-    """The time of day; with its date if the day is another one than before."""
+    """Format the time of day, with the date if the day has changed."""
     is_same_day = before is None or before.date() == at.date()
     return f"{at:%H:%M:%S}" if is_same_day else f"{at:%m-%d %H:%M}"
 
@@ -171,7 +171,7 @@ FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
 def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
-    """The picture; as a file it says what it is, and has a white ground."""
+    """Render a diagram as SVG; as a file, it gets a label and a white background."""
     height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.left_out)) + 14
     role = "group" if picture.whole or any(row.link for row in picture.rows) else "img"
     head = (
@@ -221,7 +221,7 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
 
 
 def _target(row: PictureRow, places: dict[str, float], y: float) -> str:
-    """What can be clicked besides the thin line: the whole height of the row."""
+    """Make the whole height of the row clickable, not just the thin line."""
     begin, end = sorted((places[row.sender], places[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
     return f'<rect x="{begin:g}%" y="{top:g}" width="{end - begin:g}%" height="{height}" fill-opacity="0"/>'
@@ -246,7 +246,7 @@ def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
 
 
 def _note(row: PictureRow, x: float, y: float) -> str:
-    """A status as a full pill, other notes as an outlined one."""
+    """Render a status as a filled pill, other notes as an outlined one."""
     colour = COLOURS[row.look]
     label = _cut(row.label, 2 * (WIDTH - _pixels(x)))
     width = max(64.0, len(label) * CHARACTER_WIDTH + 20)
@@ -268,7 +268,7 @@ def _text(x: str, y: float, text: str, colour: str, name: str, anchor: str = "mi
 
 
 def _safe(text: str) -> str:
-    """Text without characters that XML does not allow, such as the colours of a terminal."""
+    """Remove characters that XML does not allow, such as terminal escapes."""
     return escape(NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
@@ -278,7 +278,7 @@ def _cut(label: str, room: float) -> str:
 
 
 def mermaid(picture: Sequence) -> str:
-    """The picture as a ``sequenceDiagram``."""
+    """Render a diagram as a Mermaid ``sequenceDiagram``."""
     return "\n".join(_lines(picture)) + "\n"
 
 
@@ -303,6 +303,6 @@ def _row(row: PictureRow) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that ends no line and opens no tag; # and ; would begin an entity or end a statement."""
+    """Escape a text for Mermaid, where a newline or ; ends a statement, # begins an entity and < a tag."""
     plain = " ".join(text.replace("#", "no. ").replace(";", ",").replace("<", "(").replace(">", ")").split())
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in plain)

@@ -1,9 +1,8 @@
-"""Where a call runs: decided once, before the application answers it.
+"""The placement of calls on the event loop or on threads, decided once, before the application runs.
 
 A call that can neither wait nor take long runs on the server's event loop, all others on threads. Few threads
-run at once; one that is about to wait says so, and then another one may run meanwhile. What decides are the
-facts of the route, the state of the project and the length of the body. The call counts towards its
-project's share of the server.
+run at once; a thread that is about to wait lets another one run. The facts of the route, the state of the
+project and the length of the body decide. The call counts towards its project's share of the server.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from payment_sandbox.web.errors import APIS
 from payment_sandbox.web.routes import Routed
 from payment_sandbox.web.site import Site
 
-AT_ONCE_BYTES_MAX: Final = 1 << 13  # reading a larger body takes long
+AT_ONCE_BYTES_MAX: Final = 1 << 13  # parsing a larger body takes long
 
 
 def place(
@@ -34,12 +33,12 @@ def place(
     length: int,
     line: Line,
 ) -> Call:
-    """Make the call of a request, and decide where it runs; ``length`` is that of its body."""
+    """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
     call = Call(site, Request(environ), line)
     path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
     try:
         endpoint, values = site.adapter.match(path, environ["REQUEST_METHOD"])
-    except HTTPException as nothing:  # it is refused
+    except HTTPException as nothing:  # to be refused
         call.nothing = nothing
         return call
     call.values, call.routed = values, routes[endpoint]
@@ -52,24 +51,24 @@ def place(
 
 
 def _subject(call: Call) -> Project | None:
-    """The project that a call is about, if it is in memory, after noting that it is used now."""
+    """Find the project of a call if it is in memory, and record its use."""
     environ = call.request.environ
     name = call.values.get("project_id")
     key = api_key_in(environ.get("HTTP_AUTHORIZATION"))
     if name is None and key and environ["PATH_INFO"].startswith(APIS):
         name = digest(key)
-    return _used(call.site.registry.local(name)) if name is not None else None
+    return _record_use(call.site.registry.local(name)) if name is not None else None
 
 
-def _used(project: Project | None) -> Project | None:
-    """A project, after noting that it is used now."""
+def _record_use(project: Project | None) -> Project | None:
+    """Record the last use of a project."""
     if project is not None:
         project.used_at_seconds = project.services.real.monotonic_seconds()
     return project
 
 
 def _may_wait(project: Project | None) -> bool:
-    """Whether a call of a project may wait or take long, whatever it asks for."""
+    """Whether any call of a project may wait or take long."""
     if project is None:
         return False
     epoch = project.epoch
@@ -83,7 +82,7 @@ def _may_wait(project: Project | None) -> bool:
 
 
 def catch_up_first(call: Call, project: Project) -> None:
-    """Run what is due on a running clock before the call, and keep the agenda short."""
+    """Run due agenda entries of a running clock before the call, and tidy the agenda."""
     if call.line.may_wait:
         catch_up(project)
     tidy(project, project.epoch)

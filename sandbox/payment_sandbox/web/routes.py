@@ -1,4 +1,4 @@
-"""Each route declares its facts; validation, OpenAPI and the documentation use them."""
+"""Routes and their declared facts, used by validation, OpenAPI and the documentation."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ View = TypeVar("View", bound=Callable[..., Response])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a route accepts and returns.
+    """The input and output of a route.
 
     ``answers`` is the record of a successful response, or of its items if ``is_list``; ``shapes.shape_of``
     describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
-    a field to the rule that a wrong value breaks. ``without_body`` are other statuses that are no errors.
-    ``slow`` marks calls that take long, ``waits`` those that may wait, for example for a webhook receiver:
-    both run on threads. ``streams`` marks a stream of events, which never ends.
+    a field to the rule that a wrong value breaks. ``without_body`` lists further success statuses without a
+    body. ``slow`` marks calls that take long, ``waits`` calls that may wait, for example for a webhook
+    receiver; both run on threads. ``streams`` marks an event stream, which never ends.
     """
 
     answers: Any = None
@@ -44,7 +44,7 @@ class Facts:
 
 
 class Routed(NamedTuple):
-    """What answers the calls of a route: ``answer`` goes through the middlewares of its face to the view."""
+    """A resolved route; ``answer`` runs the view inside the middlewares of its face."""
 
     answer: Callable[[Any], Response]
     view: Callable[..., Response]
@@ -52,7 +52,7 @@ class Routed(NamedTuple):
 
 
 class RouteWithoutFacts(Exception):
-    """A route that does not declare its facts."""
+    """A route has no facts."""
 
 
 def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
@@ -68,23 +68,23 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
 
 
 def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
-    """The facts of a route, or None if it declares none."""
+    """Return the facts of a route, or None if it declares none."""
     facts: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
     return facts
 
 
 def described_routes(app: Flask) -> Iterator[tuple[Rule, Facts]]:
-    """The routes and their facts."""
+    """Yield the routes with their facts."""
     for rule in app.url_map.iter_rules():
         facts = required_facts(app, rule)
         yield rule, facts
 
 
 def required_facts(app: Flask, rule: Rule) -> Facts:
-    """The facts of a route.
+    """Return the facts of a route.
 
     Raises:
-        RouteWithoutFacts: it declares none, or answers JSON without a shape; names the route.
+        RouteWithoutFacts: the route declares none, or answers JSON without a shape.
     """
     facts = facts_of(app, rule.endpoint)
     if facts is None:

@@ -1,4 +1,4 @@
-"""The forms that the control API and the dashboard share: actions, and advances of the clock."""
+"""Forms of the control API and the dashboard: actions, and advances of the clock."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
 
 
 class ActForm(Form):
-    """Who acts, and what they do."""
+    """An action and its actor."""
 
     actor = Choice(tuple(ACTIONS), required=True, about="Who acts.")
     action = Text(
@@ -40,7 +40,7 @@ class ActForm(Form):
 
 
 class AdvanceForm(Form):
-    """How far to advance the clock."""
+    """The target of an advance of the clock."""
 
     by = PeriodText(zero=True, about="Advance by this duration.")
     to = DateTime(about="Advance to this time.")

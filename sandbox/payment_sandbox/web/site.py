@@ -1,4 +1,4 @@
-"""What all calls of a server share."""
+"""The context of all calls: projects, URLs, access rules, and the server around the application."""
 
 from collections.abc import Callable, Iterable, Sequence
 from secrets import token_bytes
@@ -12,7 +12,7 @@ from payment_sandbox.projects.slots import Slots
 from payment_sandbox.web.statistics import Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
-"""Is told of requests that no project's journal has: method, path, status, and why they were refused."""
+"""Receives refused requests that no journal has: method, path, status and reason."""
 
 OK: Final = "ok"
 DRAINING: Final = "draining"
@@ -20,43 +20,43 @@ LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 
 
 class Member(Protocol):
-    """One of the servers of a sandbox."""
+    """A server of a cluster."""
 
     @property
     def url(self) -> str:
-        """Where people reach it."""
+        """The public URL."""
         ...
 
     @property
     def version(self) -> str:
-        """Its version of the sandbox."""
+        """The version of the sandbox."""
         ...
 
     @property
     def is_draining(self) -> bool:
-        """Whether it stops."""
+        """Whether the server is draining."""
         ...
 
     @property
     def projects(self) -> int:
-        """How many projects it has."""
+        """The number of projects in memory."""
         ...
 
 
 class Shared(Protocol):
-    """What the servers of one sandbox share."""
+    """The cluster of a server."""
 
     secret: str
     is_draining: bool
-    """Whether this server accepts no more, to stop."""
+    """Whether this server is draining, before it stops."""
 
     @property
     def commits(self) -> int:
-        """How many this server has made to the database."""
+        """The number of database commits of this server."""
         ...
 
     def servers(self) -> Sequence["Member"]:
-        """All servers that are alive, oldest first."""
+        """List the live servers, oldest first."""
         ...
 
 
@@ -64,8 +64,8 @@ class Around(NamedTuple):
     """The server around an application."""
 
     on_refused: OnRefused | None = None
-    speaks_tls: bool = False  # itself; if not, an https address is that of a proxy
-    shared: Shared | None = None  # with other servers
+    speaks_tls: bool = False  # if not, an https URL belongs to a proxy
+    shared: Shared | None = None  # the cluster, if any
     statistics: Statistics | None = None
 
 
@@ -76,12 +76,12 @@ class MakeApp(Protocol):
     """A function that builds an application for a registry."""
 
     def __call__(self, registry: Registry, *, public_url: str) -> Flask:
-        """Build it."""
+        """Build the application."""
         ...
 
 
 class Site:
-    """One application: its projects, its addresses, and who may call it."""
+    """One application: its projects, its URLs, and its access rules."""
 
     def __init__(
         self,
@@ -92,25 +92,25 @@ class Site:
         around: Around,
         make_app: MakeApp,
     ) -> None:
-        """Anybody may call it at loopback addresses, at its public URL, and at ``allow_hosts``.
+        """Calls are accepted at loopback addresses, at the public URL, and at ``allow_hosts``.
 
-        ``make_app`` builds another application, such as the one that plays the examples.
+        ``make_app`` builds further applications, such as the one that plays the examples.
         """
         self.app = app
         self.registry = registry
         self.control_token = control_token
         self.around = around
         self.make_app = make_app
-        # Forms that one server shows may be sent to another.
+        # A form from one server may be submitted to another.
         self.forgery_secret = token_bytes(32) if around.shared is None else around.shared.secret.encode()
         self.adapter = app.url_map.bind("sandbox")
-        self.slots = Slots()  # what a face keeps for all projects
+        self.slots = Slots()  # data of faces for all projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
         self.move(self.public_url)
 
     @property
     def public_url(self) -> str:
-        """Where merchants and payers reach the server, without a trailing slash."""
+        """The URL for merchants and payers, without a trailing slash."""
         return self.registry.services.public_url
 
     @property
@@ -119,19 +119,19 @@ class Site:
         return urlsplit(self.public_url).path
 
     def path_of(self, endpoint: str, **values: Any) -> str:
-        """The path of a route; values that are not in it are its query."""
+        """Build the path of a route; values without a place in the path become the query."""
         return self.adapter.build(endpoint, values)
 
     def move(self, public_url: str) -> None:
-        """Change where the server is reached; addresses given out before stay as they are."""
+        """Change the public URL; URLs sent out before do not change."""
         self.registry.services.public_url = public_url
         self.hosts |= {(urlsplit(public_url).hostname or "").lower()}
 
     def status(self) -> str:
-        """Whether new clients should come to this server: ``ok`` or ``draining``."""
+        """The health status for load balancers: ``ok`` or ``draining``."""
         shared = self.around.shared
         return DRAINING if shared is not None and shared.is_draining else OK
 
     def render(self, template: str, **context: Any) -> str:
-        """A page made from a template."""
+        """Render a template."""
         return self.app.jinja_env.get_template(template).render(base=self.base_path, **context)

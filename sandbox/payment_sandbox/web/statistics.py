@@ -1,4 +1,4 @@
-"""What a server has done since it began, in the text format of Prometheus."""
+"""Metrics of a server since its start, in the text format of Prometheus."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from payment_sandbox.projects.registry import Registry
 
 
 class Statistics:
-    """Counts calls and webhooks; adding to it may happen on any thread."""
+    """Thread-safe counters of calls and webhooks."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self.calls: Counter[int] = Counter()  # by status; 0: the connection was cut
+        self.calls: Counter[int] = Counter()  # by status; 0 for a cut connection
         self.call_seconds = 0.0
         self.webhooks: Counter[str] = Counter()  # by outcome
 
@@ -25,14 +25,14 @@ class Statistics:
             self.call_seconds += seconds
 
     def attempted(self, status: int | None) -> None:
-        """Count an attempt to deliver a webhook; None: it got no answer."""
+        """Count a webhook attempt; None means that it got no answer."""
         outcome = "unanswered" if status is None else "delivered" if 200 <= status < 300 else "refused"
         with self._lock:
             self.webhooks[outcome] += 1
 
 
 def metrics(statistics: Statistics, registry: Registry, commits: int) -> bytes:
-    """The figures as text.
+    """Format the metrics as text.
 
     Raises:
         ModuleNotFoundError: the extra ``metrics`` is not installed.
@@ -52,7 +52,7 @@ class _Figures:
         self._registry = registry
 
     def collect(self) -> Iterator[Any]:
-        """The metrics of this moment."""
+        """Yield the current metrics."""
         with LOADING:
             from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 

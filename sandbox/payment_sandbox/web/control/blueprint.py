@@ -1,4 +1,4 @@
-"""The blueprint of the calls on one project."""
+"""The blueprint of the routes for one project."""
 
 from functools import cache
 from typing import Final
@@ -17,8 +17,8 @@ WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 
 @cache
-def _made(form: type[Form]) -> Form:
-    """One instance for all requests: what reads quickly is built for each."""
+def _cached_form(form: type[Form]) -> Form:
+    """Return one instance for all requests, because building a fast reader takes long."""
     return form()
 
 
@@ -26,11 +26,11 @@ def only_known(call: Call, go_on: GoOn) -> Response:
     """Refuse query keys and bodies that the route does not accept.
 
     Raises:
-        Invalid: lists all of them, with the closest known names.
+        Invalid: lists all of them, with suggestions.
     """
     assert call.routed is not None, "a route matches"
     facts = call.routed.facts
-    read(_made(facts.query) if facts.query is not None else NOTHING, call.request.args.to_dict())
+    read(_cached_form(facts.query) if facts.query is not None else NOTHING, call.request.args.to_dict())
     twice = [key for key, values in call.request.args.lists() if len(values) > 1]
     if twice:
         raise Invalid([Violation(key, "is given more than once") for key in twice])

@@ -13,16 +13,16 @@ from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 
 
 class ScanForm(Form):
-    """What a payer enters after the scan."""
+    """The input of a payer after a scan."""
 
     amount = Cents(about="The amount that the payer enters, in cents, if they may change it.")
     issuer_id = Text(about="The bank that the payer chooses.")
 
 
 class PruneForm(Form):
-    """Which projects to delete."""
+    """The projects to delete."""
 
-    unused_for = PeriodText(required=True, about="Those without a call for so long, in real time, as P7D.")
+    unused_for = PeriodText(required=True, about="Projects idle for this long in real time, such as P7D.")
 
 
 class ClockForm(Form):
@@ -49,7 +49,7 @@ def _limit() -> Text:
     return Text(
         pattern="[1-9][0-9]{0,4}",
         expected="a number from 1 to 99999",
-        about="At most this many: the newest ones.",
+        about="Return at most this many items, the newest.",
     )
 
 
@@ -58,14 +58,14 @@ def _summary() -> Choice:
 
 
 class PageQuery(Form):
-    """Which part of a long list."""
+    """A page of a long list."""
 
     limit = _limit()
-    before = Text(about="Only those before the one with this id; for the next page.")
+    before = Text(about="Only items before the one with this id; for the next page.")
 
 
 class OrdersQuery(PageQuery):
-    """Which orders to list."""
+    """Filters of the list of orders."""
 
     status = Choice([status.value for status in OrderStatus], about="Only orders with this status.")
     method = Text(about="Only orders with an attempt by this payment method.")
@@ -73,20 +73,20 @@ class OrdersQuery(PageQuery):
 
 
 class TimelineQuery(Form):
-    """Whose timeline."""
+    """The order of a timeline."""
 
-    order_id = Text(about="Only what concerns this order and its refunds.")
+    order_id = Text(about="Only entries about this order and its refunds.")
     limit = _limit()
 
 
 class ActionsQuery(PageQuery):
-    """Which actions to list."""
+    """Filters of the list of actions."""
 
     order_id = Text(about="Only actions on this order.")
 
 
 class WebhooksQuery(PageQuery):
-    """Which webhooks to list."""
+    """Filters of the list of webhooks."""
 
     order_id = Text(about="Only webhooks of this order.")
     state = Choice([state.value for state in DeliveryState], about="Only webhooks in this state.")
@@ -94,7 +94,7 @@ class WebhooksQuery(PageQuery):
 
 
 class JournalQuery(PageQuery):
-    """Which requests to list, or to count."""
+    """Filters of the list or count of requests."""
 
     method = Text(about="Only requests with this HTTP method.")
     path = Text(about="Only requests to this path; a trailing slash makes no difference.")
@@ -109,7 +109,7 @@ class JournalQuery(PageQuery):
 
 
 class EventsQuery(Form):
-    """Where to begin."""
+    """The start of an event stream."""
 
     after = Text(
         pattern="[0-9]{1,18}",
@@ -119,7 +119,7 @@ class EventsQuery(Form):
 
 
 class WaitQuery(Form):
-    """What to wait for, and how long."""
+    """The conditions to wait for, and the timeout."""
 
     order_id = Text(about="The order to wait for; requires status.")
     status = Choice([status.value for status in OrderStatus], about="The status that the order should reach.")

@@ -1,4 +1,4 @@
-"""The calls that list webhooks, requests and the fidelity rules."""
+"""Routes for webhooks, requests and the fidelity rules."""
 
 from flask import Response
 

@@ -1,4 +1,4 @@
-"""The calls that show orders, and what happened to them; they leave no trace."""
+"""Routes for orders, their history and scenarios; reads leave no trace in the journal."""
 
 from itertools import islice
 from typing import Final
@@ -52,9 +52,9 @@ from payment_sandbox.web.shared_forms import ActForm
 def get_orders(call: Call) -> Response:
     """List orders, newest first."""
     query = call.request.args
-    wanted = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
+    conditions = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
     limit = query.get("limit")
-    orders = islice(find_orders(call.project.epoch, wanted), int(limit) if limit is not None else None)
+    orders = islice(find_orders(call.project.epoch, conditions), int(limit) if limit is not None else None)
     owner = call.project
     return list_answer(order_row(owner, order) for order in orders)
 
@@ -68,7 +68,7 @@ def get_orders(call: Call) -> Response:
     slow=True,
 )
 def get_order_overview(call: Call, order_id: str) -> Response:
-    """Get everything about one order: what is possible now, what is due, its webhooks and refunds."""
+    """Get everything about one order: possible actions, scheduled events, webhooks and refunds."""
     return json_answer(order_overview(call.project, call.project.find_order(order_id)))
 
 
@@ -82,7 +82,7 @@ def get_order_overview(call: Call, order_id: str) -> Response:
     slow=True,
 )
 def get_timeline(call: Call) -> Response:
-    """List all that happened, causes before effects."""
+    """List the history of the project, causes before effects."""
     happenings = history(call.project.epoch, call.request.args.get("order_id"))
     limit = call.request.args.get("limit")
     shown = happenings[-int(limit) :] if limit is not None else happenings
@@ -99,26 +99,26 @@ def get_timeline(call: Call) -> Response:
     slow=True,
 )
 def get_actions(call: Call) -> Response:
-    """List what customers, banks, screenings and processors did, newest last."""
+    """List the actions of customers, banks, screenings and processors, newest last."""
     order_id = call.request.args.get("order_id")
     actions = list(
         call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
     )
     page = newest_page(
-        reversed(actions), call.request.args, lambda known: any(known == taken.id for taken in actions)
+        reversed(actions), call.request.args, lambda known: any(known == action.id for action in actions)
     )
     return list_answer(map(as_plain, page))
 
 
 @route(control, "GET", "/review/", answers=listed(Finding, "Review"), slow=True)
 def get_review(call: Call) -> Response:
-    """List mistakes of the integration, found in its requests and webhooks; a correct one has none."""
+    """List the mistakes of the integration, found in its requests and webhooks."""
     return list_answer([finding._asdict() for finding in review(call.project.epoch)])
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage(call: Call) -> Response:
-    """Tell what the project has met of all that can happen: ends of payments, webhooks, refusals, rules."""
+    """Get the coverage: which ends of payments, webhooks, refusals and rules the project has met."""
     covered = coverage(call.project)
     rows = (row_record(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
@@ -134,7 +134,7 @@ def get_cards(call: Call) -> Response:
 def get_qr_requests(call: Call) -> Response:
     """List the QR requests, oldest first."""
     owner = call.project
-    return list_answer(_qr_request(owner, asked) for asked in owner.epoch.store.qr_requests())
+    return list_answer(_qr_request(owner, request) for request in owner.epoch.store.qr_requests())
 
 
 def _card(stored: Credential) -> dict[str, object]:
@@ -149,18 +149,18 @@ def _card(stored: Credential) -> dict[str, object]:
     }
 
 
-def _qr_request(owner: Project, asked: QrRequest) -> dict[str, object]:
+def _qr_request(owner: Project, request: QrRequest) -> dict[str, object]:
     return {
-        "id": asked.id,
-        "created": timestamp(asked.created),
-        "expires_at": timestamp(asked.expires_at),
-        "amount": asked.amount_cents,
-        "amount_changeable": asked.amount_changeable,
-        "one_off": asked.one_off,
-        "scans": asked.scans,
-        "description": asked.description,
-        "merchant_order_id": asked.merchant_order_id,
-        "page": qr_page_url(owner, asked),
+        "id": request.id,
+        "created": timestamp(request.created),
+        "expires_at": timestamp(request.expires_at),
+        "amount": request.amount_cents,
+        "amount_changeable": request.amount_changeable,
+        "one_off": request.one_off,
+        "scans": request.scans,
+        "description": request.description,
+        "merchant_order_id": request.merchant_order_id,
+        "page": qr_page_url(owner, request),
     }
 
 

@@ -1,4 +1,4 @@
-"""The calls on the server as a whole: its health and its projects."""
+"""Routes for the server as a whole, its projects and their clocks."""
 
 import json
 from hmac import compare_digest
@@ -54,7 +54,7 @@ def get_health(call: Call) -> Response:
 
 @route(health, "GET", "/metrics", media_type="text/plain", errors=(501,), slow=True)
 def get_metrics(call: Call) -> Response:
-    """Get what the server has done since it began, in the text format of Prometheus."""
+    """Get the server's metrics since its start, in the text format of Prometheus."""
     around = call.site.around
     commits = around.shared.commits if around.shared is not None else 0
     try:
@@ -68,7 +68,7 @@ def only_with_token(call: Call, go_on: GoOn) -> Response:
     """Require the control token if one is set."""
     token = call.site.control_token
     scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
-    is_bearer = scheme.lower() == "bearer"  # schemes have no case
+    is_bearer = scheme.lower() == "bearer"  # schemes are case-insensitive
     if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
@@ -87,7 +87,7 @@ def refuse_beyond_quota(call: Call) -> None:
     """
     most = call.site.registry.services.quotas.projects
     if most is not None and call.site.registry.count() >= most:
-        value = f"this server takes {most} projects (--max-projects), and has them; delete one first"
+        value = f"this server takes {most} projects (--max-projects), and has {most}; delete one first"
         raise RequestRefused(429, value)
 
 
@@ -99,7 +99,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     """
     if any(GENERATED_KEY.fullmatch(key) for key in known_keys(registry, json.dumps(settings))):
         raise RequestRefused(
-            400, "the settings must not have an API key, because they are kept and shown as they are"
+            400, "the settings must not contain an API key, because they are stored and shown unmasked"
         )
 
 
@@ -142,14 +142,14 @@ def get_projects(call: Call) -> Response:
     slow=True,
 )
 def post_prune(call: Call) -> Response:
-    """Delete the projects that nobody has called for some time, except the first one."""
+    """Delete the projects that have been idle for some time, except the default one."""
     data = read(PruneForm(), json_body(call))
     return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 
 
 @route(projects, "GET", "/servers/", answers=listed(records.Server, "Servers"), slow=True)
 def get_servers(call: Call) -> Response:
-    """List the servers that are one sandbox; often this one alone."""
+    """List the servers of the cluster; a single server lists itself."""
     shared = call.site.around.shared
     if shared is not None:
         return list_answer([server_record(each) for each in shared.servers()])
@@ -252,8 +252,8 @@ def patch_clock(call: Call) -> Response:
 def post_advance(call: Call) -> Response:
     """Advance the clock, event by event (CTL-13)."""
     aim = read(ADVANCE, json_body(call))
-    asked = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
-    limits = AdvanceLimits(**{name: limit for name, limit in asked.items() if limit is not None})
+    given_limits = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
+    limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})
     return json_answer(advance_record(clocks.advance_clock(call.project, aim, limits)))
 
 

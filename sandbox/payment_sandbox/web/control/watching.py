@@ -1,4 +1,4 @@
-"""The long-running calls: waiting for conditions, and streaming events."""
+"""Routes that wait: long polls for conditions, event streams, and the listener's calls."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -99,22 +99,24 @@ TEXT_KEPT_MAX: Final = 500
 
 
 class NextForm(Form):
-    """How long to wait for webhooks."""
+    """A listener's call for webhooks."""
 
     timeout = Number(about="How long to wait for a webhook, in real seconds; 20 by default, 60 at most.")
-    listener = Text(about="A name that only this listener has; a newer listener replaces it.")
-    forward_to = WebUrl(about="Where it takes webhooks; becomes the setting of that name.")
-    leaves = Flag(about="Whether it leaves: it gets no more webhooks, and the setting becomes null again.")
+    listener = Text(about="A unique name of this listener; a newer listener replaces it.")
+    forward_to = WebUrl(about="The shop's URL; becomes the setting of that name.")
+    leaves = Flag(
+        about="Whether the listener leaves: it gets no more webhooks, and the setting becomes null again."
+    )
 
 
 class AnswerForm(Form):
-    """What the shop answered to an attempt, or why there is no answer."""
+    """The shop's answer to an attempt, or the reason for its absence."""
 
     id = Text(required=True, about="The id of the attempt.")
     status = Whole(low=100, high=599, allow_none=True, about="The status of the shop's response, if any.")
     body = Text(about="The first 4 KiB of the shop's response.")
-    error = Text(allow_none=True, about="Why there was no response.")
-    warning = Text(allow_none=True, about="What is unusual about the response.")
+    error = Text(allow_none=True, about="The reason for a missing response.")
+    warning = Text(allow_none=True, about="A remark on an unusual response.")
     duration_ms = Number(about="How long the shop took.")
 
 
@@ -134,32 +136,36 @@ ANSWER: Final = AnswerForm()
     waits=True,
 )
 def post_next(call: Call) -> Response:
-    """Wait for the next webhooks to deliver, as the command listen does.
+    """Wait for the next webhooks to deliver, like the command listen.
 
-    A later call ends this one: what was taken before and not answered comes again.
+    A later call ends this one; attempts that were taken and not answered are offered again.
     """
-    asked = read(NEXT, json_body(call, empty_is={}))
+    request = read(NEXT, json_body(call, empty_is={}))
     catch_up(call.project)
-    offers = _offers(call.project, asked)
+    offers = _offers(call.project, request)
     return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
 
 
-def _offers(offers: Project, asked: Mapping[str, Any]) -> list[OfferedAttempt] | None:
-    """What a listener is offered within its time; None if it has left, or another one has taken over."""
-    timeout_seconds = min(max(asked.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
-    listener, forward_to = asked.get("listener", ""), asked.get("forward_to")
-    if asked.get("leaves"):
-        offers.relay.dismiss(listener)
-        offers.change_settings({"forward_to": None}, unless=lambda: offers.settings.forward_to != forward_to)
+def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
+    """Wait for attempts to offer to a listener; None if it has left, or another one has replaced it."""
+    timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
+    listener, forward_to = request.get("listener", ""), request.get("forward_to")
+    if request.get("leaves"):
+        project.relay.dismiss(listener)
+        project.change_settings(
+            {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
+        )
         return None
-    unanswered = offers.relay.arrive(listener)
+    unanswered = project.relay.arrive(listener)
     if unanswered is None:
         return None
-    if forward_to is not None and forward_to != offers.settings.forward_to:
-        offers.change_settings({"forward_to": forward_to}, unless=lambda: offers.relay.has_replaced(listener))
-    offers.put_back(unanswered)
-    offers.storage.take_over(offers)
-    return offers.relay.take(timeout_seconds, lambda: offers.events.is_ended)
+    if forward_to is not None and forward_to != project.settings.forward_to:
+        project.change_settings(
+            {"forward_to": forward_to}, unless=lambda: project.relay.has_replaced(listener)
+        )
+    project.put_back(unanswered)
+    project.storage.take_over(project)
+    return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
 
 
 @route(
@@ -175,14 +181,14 @@ def _offers(offers: Project, asked: Mapping[str, Any]) -> list[OfferedAttempt] |
 def post_answer(call: Call) -> Response:
     """Report the shop's answer to an attempt; it counts as the shop's, retries included.
 
-    If it was not recorded, the same webhook comes again; a listener then repeats the answer that it has.
+    If it was not recorded, the same webhook comes again; the listener then repeats its answer.
     """
     data: dict[str, Any] = read(ANSWER, json_body(call))
     return json_answer({"recorded": call.project.relay.answer(data["id"], _reply(data))})
 
 
 def _reply(data: dict[str, Any]) -> Reply:
-    """What the shop answered, cut to what is kept."""
+    """Build the shop's reply, with long texts cut."""
     return Reply(
         data.get("duration_ms", 0.0),
         data.get("status"),
@@ -193,7 +199,7 @@ def _reply(data: dict[str, Any]) -> Reply:
 
 
 def _error(data: dict[str, Any]) -> str | None:
-    """Why there is no response, if there is none."""
+    """Return the reason for a missing response, if it is missing."""
     if data.get("status") is not None:
         return None
     return (data.get("error") or "")[:TEXT_KEPT_MAX] or "the listener gave no reason"

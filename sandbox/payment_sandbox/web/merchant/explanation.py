@@ -1,4 +1,4 @@
-"""The header that explains a refusal: the rule that was broken, and what is possible now."""
+"""The header that explains a refusal: the broken rule, and the calls that are possible now."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,11 @@ REFUSED: Final = 400
 def require_own_rules(rules: Mapping[str, str]) -> None:
     """Refuse fields that share a rule, and rules that the ledger lacks.
 
-    The text of a rule may name several fields, and a field may have the rule of the one that it is a part of.
-
-    Whoever sends a wrong value is told its rule, and must not read about another field.
+    A rule's text explains a wrong value, so it must not describe an unrelated field. Fields may share a rule
+    only if its text names them, or if one field is part of the other.
 
     Raises:
-        TypeError: names the rule and the fields.
+        TypeError: the message names the rule and the fields.
     """
     texts, paths = rule_texts(), dict[str, str]()
     for path, rule in rules.items():
@@ -58,7 +57,7 @@ require_own_rules(RULES)
 
 
 def explained(call: Call, go_on: GoOn) -> Response:
-    """Name what was ignored, and explain a refusal."""
+    """Name ignored keys, and explain a refusal."""
     response = go_on(call)
     name_ignored(call, response)
     if response.status_code >= REFUSED:
@@ -67,7 +66,7 @@ def explained(call: Call, go_on: GoOn) -> Response:
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:
-    """Add a header that names the rule and what is possible now; reword the refusal as the settings say."""
+    """Add a header with the rule and the possible calls; reword the refusal as the settings say."""
     rules = _rules(call, response.status_code)
     if project is not None and call.noted.rule is None:
         call.noted.rule = rules[0]
@@ -81,7 +80,7 @@ def explain(call: Call, response: Response, project: Project | None) -> None:
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
-    """The rule that a violation breaks: its own, else that of its path or of the nearest parent path."""
+    """Find the rule of a violation: its own, or that of its path, or that of the nearest parent path."""
     if violation.rule is not None:
         return violation.rule
     if violation.message.startswith("is not a known key"):
@@ -95,7 +94,7 @@ def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
 
 
 def _rules(call: Call, status: int) -> list[str]:
-    if _is_asked_for(call, status):
+    if _is_from_fault(call, status):
         return [FAULT]
     if call.noted.rule is not None:
         return [call.noted.rule]
@@ -108,7 +107,7 @@ def _rules(call: Call, status: int) -> list[str]:
     return list(dict.fromkeys(broken)) or [RULE_OF_STATUS.get(status, MALFORMED)]
 
 
-def _is_asked_for(call: Call, status: int) -> bool:
+def _is_from_fault(call: Call, status: int) -> bool:
     """Whether this refusal comes from a configured fault."""
     fault = call.noted.fault
     return fault is not None and fault.effect is not None and fault.effect.refusal_status == status
@@ -117,18 +116,18 @@ def _is_asked_for(call: Call, status: int) -> bool:
 def _possible(call: Call, response: Response, project: Project | None) -> str:
     if project is None:
         return "any call with the API key of a project as the user name of HTTP Basic"
-    if _is_asked_for(call, response.status_code):
+    if _is_from_fault(call, response.status_code):
         return "the same request, once the configured fault is over"
     if call.noted.violations:
-        mended = "; ".join(map(_mended, call.noted.violations))
-        return f"{mended}; {_possible_with_order(call, project)}" if "order_id" in call.values else mended
+        remedies = "; ".join(map(_remedy, call.noted.violations))
+        return f"{remedies}; {_possible_with_order(call, project)}" if "order_id" in call.values else remedies
     if "Allow" in response.headers:
         return response.headers["Allow"]
     return _possible_with_order(call, project)
 
 
-def _mended(violation: Violation) -> str:
-    """The allowed values if there is a list of them, else what to fix."""
+def _remedy(violation: Violation) -> str:
+    """Suggest the allowed values, if there is a list of them, or else the field to fix."""
     where = violation.path or "the request"
     if violation.allowed:
         return f"{where}: one of {', '.join(map(str, violation.allowed))}"
@@ -147,7 +146,7 @@ def _possible_with_order(call: Call, project: Project) -> str:
 
 
 def _reword(response: Response, project: Project | None, rules: Sequence[str]) -> None:
-    """Replace the status, type and sentence of a refusal by those that are set for its type or its rules."""
+    """Override the status, type and sentence of a refusal with the settings for its type or its rules."""
     errors = project.settings.errors if project is not None else {}
     if not errors or response.is_streamed:
         return

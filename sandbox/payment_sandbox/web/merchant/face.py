@@ -1,4 +1,4 @@
-"""The merchant API: what happens around each of its calls, in order."""
+"""The face of the merchant API, with its middlewares in order."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.error_answers import answer_for, refused_answer, tell_refused
+from payment_sandbox.web.error_answers import answer_for, refused_answer, report_refused
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import Face, GoOn, held_webhooks
 from payment_sandbox.web.merchant.explanation import explain, explained
@@ -25,19 +25,19 @@ api = Blueprint("api", __name__, url_prefix="/v1")
 
 
 def admitted(call: Call, go_on: GoOn) -> Response:
-    """Find the project and bring it up to date; a refusal is explained, too."""
+    """Find the project and bring it up to date; explain a refusal, too."""
     try:
         refuse_foreign_host(call)
         project = require_project(call)
         catch_up_first(call, project)
     except Exception as error:
-        return _told(call, answer_for(call, error), call.owner)
+        return _explained_refusal(call, answer_for(call, error), call.owner)
     call.real_at = project.services.real.wall_now()
     return go_on(call)
 
 
-def _told(call: Call, response: Response, project: Project | None) -> Response:
-    """A refusal with its explanation, in the journal if the project is known."""
+def _explained_refusal(call: Call, response: Response, project: Project | None) -> Response:
+    """Explain a refusal, and journal it if the project is known."""
     explain(call, response, project)
     if project is not None:
         keep(call, project, response)
@@ -45,7 +45,7 @@ def _told(call: Call, response: Response, project: Project | None) -> Response:
 
 
 def holding_webhooks(call: Call, go_on: GoOn) -> Response:
-    """Hold back the webhooks of a call that may change something."""
+    """Hold back the webhooks of a call that may change state."""
     if call.request.method != "GET":
         call.hold_webhooks()
     return held_webhooks(call, go_on)
@@ -73,8 +73,8 @@ def keep_unrouted(call: Call, response: Response) -> Response:
     try:
         refuse_foreign_host(call)
     except RequestRefused as refused:
-        return _told(call, refused_answer(call, refused), None)
+        return _explained_refusal(call, refused_answer(call, refused), None)
     project = known_project(call)
     if project is None:
-        tell_refused(call, response.status_code, response.get_json()["error"]["value"])
-    return _told(call, response, project)
+        report_refused(call, response.status_code, response.get_json()["error"]["value"])
+    return _explained_refusal(call, response, project)

@@ -1,7 +1,7 @@
-"""What each effect of a fault or a rehearsal does to a request: one class for each effect.
+"""The behaviour of each effect of a fault or a rehearsal on a request: one class per effect.
 
-An effect without a class, or a class without its two methods, is refused when this module is imported: no
-fault can do nothing by accident.
+Importing this module fails for an effect without a class, or a class without its two methods, so that no
+fault is a no-op by accident.
 """
 
 from abc import ABC, abstractmethod
@@ -33,12 +33,12 @@ AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 
 
 class Behaviour(ABC, Generic[AnyEffect]):
-    """Does what one kind of effect means for a request."""
+    """The behaviour of one kind of effect on a request."""
 
     of: ClassVar[dict[type[RequestEffect], "type[Behaviour[Any]]"]] = {}
 
     def __init_subclass__(cls, *, effect: type[RequestEffect] | None = None, **options: Any) -> None:
-        """Register the behaviour of an effect; None: a common base of several."""
+        """Register the behaviour of an effect; None for a common base class."""
         super().__init_subclass__(**options)
         if effect is not None:
             cls.of[effect] = cls
@@ -48,36 +48,36 @@ class Behaviour(ABC, Generic[AnyEffect]):
 
     @abstractmethod
     def before(self, call: Call) -> Response | None:
-        """Answer instead of the request; None to process it."""
+        """Answer in place of the view; None to process the request."""
 
     @abstractmethod
     def after(self, call: Call, response: Response) -> Response:
-        """What the client gets instead of the response to the processed request, or the response itself."""
+        """Return the response of the processed request, or a replacement."""
 
 
 class InsteadOfResponse(Behaviour[AnyEffect]):
-    """Replaces the response, before or after the request is processed, as the fault's phase says."""
+    """Replaces the response before or after the request is processed, depending on the fault's phase."""
 
     @abstractmethod
     def instead(self, call: Call, lost_status: int | None) -> Response:
-        """What comes instead; ``lost_status`` is that of the lost response, if there was one."""
+        """Return the replacement; ``lost_status`` is the status of the lost response, if any."""
 
     def before(self, call: Call) -> Response:
-        """What comes instead of processing the request."""
+        """Return the replacement without processing the request."""
         return self.instead(call, None)
 
     def after(self, call: Call, response: Response) -> Response:
-        """What comes instead of the response, if the fault comes after processing."""
+        """Return the replacement after processing, if the phase is after."""
         fault = call.noted.fault
         is_after = fault is not None and fault.is_after
         return self.instead(call, response.status_code) if is_after else response
 
 
 class AnswerWithError(InsteadOfResponse[ErrorStatus], effect=ErrorStatus):
-    """Refuses the request, or only says so."""
+    """Refuses the request, or processes it and answers with a refusal."""
 
     def instead(self, call: Call, lost_status: int | None) -> Response:
-        """The error."""
+        """Return the error."""
         return refused_answer(call, RequestRefused(self.effect.status, "a configured fault"))
 
 
@@ -85,7 +85,7 @@ class RefuseOverRate(InsteadOfResponse[RateLimit], effect=RateLimit):
     """Refuses a request over the rate."""
 
     def instead(self, call: Call, lost_status: int | None) -> Response:
-        """A refusal with 429."""
+        """Refuse with 429."""
         over = f"over the rate limit of {self.effect.value}"
         return refused_answer(call, RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"}))
 
@@ -94,7 +94,7 @@ class CutAfterAWhile(InsteadOfResponse[Hang], effect=Hang):
     """Sends nothing for a while, then cuts the connection."""
 
     def instead(self, call: Call, lost_status: int | None) -> Response:
-        """No response."""
+        """Send no response."""
         _pass_real_time(self.effect.seconds)
         return _no_response(call, call.line.cut_off, lost_status)
 
@@ -103,7 +103,7 @@ class Cut(InsteadOfResponse[Reset], effect=Reset):
     """Cuts the connection."""
 
     def instead(self, call: Call, lost_status: int | None) -> Response:
-        """No response."""
+        """Send no response."""
         return _no_response(call, call.line.cut_off, lost_status)
 
 
@@ -111,7 +111,7 @@ class NeverAnswer(InsteadOfResponse[Silence], effect=Silence):
     """Sends nothing for as long as a client waits."""
 
     def instead(self, call: Call, lost_status: int | None) -> Response:
-        """No response."""
+        """Send no response."""
         _pass_real_time(call.line.silence_seconds)
         return _no_response(call, call.line.never_answer, lost_status)
 
@@ -123,7 +123,7 @@ class SendHalf(Behaviour[Truncate], effect=Truncate):
         """Process the request."""
 
     def after(self, call: Call, response: Response) -> Response:
-        """The first half."""
+        """Return the first half."""
         body = response.get_data()
         cut_off = call.line.cut_off
 
@@ -137,18 +137,18 @@ class SendHalf(Behaviour[Truncate], effect=Truncate):
 
 
 class ByAnotherStep(Behaviour[AnyEffect]):
-    """Leaves request and response alone: another step asks for the effect, which its class names."""
+    """A no-op: the step named in the subclass applies the effect."""
 
     def before(self, call: Call) -> None:
         """Process the request."""
 
     def after(self, call: Call, response: Response) -> Response:
-        """The response."""
+        """Return the response unchanged."""
         return response
 
 
 class ShowEarlierOrder(ByAnotherStep[Stale], effect=Stale):
-    """The middleware ``rehearsed`` shows an order as the rehearsal has it."""
+    """The middleware ``rehearsed`` shows an earlier version of an order."""
 
 
 class SendWebhooksFirst(ByAnotherStep[WebhooksFirst], effect=WebhooksFirst):
@@ -159,15 +159,15 @@ def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
     """Refuse an effect without a complete behaviour.
 
     Raises:
-        TypeError: names it.
+        TypeError: the message names the effect.
     """
     for effect in kind.__subclasses__():
         behaviour = Behaviour.of.get(effect)
         if behaviour is None:
-            raise TypeError(f"nothing says what {effect.__name__} does to a request")
+            raise TypeError(f"no behaviour is defined for {effect.__name__}")
         missing = ", ".join(sorted(behaviour.__abstractmethods__))
         if missing:
-            raise TypeError(f"{behaviour.__name__} does not say what {effect.__name__} does: {missing}")
+            raise TypeError(f"{behaviour.__name__} must define for {effect.__name__}: {missing}")
         require_behaviours(effect)
 
 
@@ -175,12 +175,12 @@ require_behaviours()
 
 
 def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
-    """What a fault does besides its delay; None: nothing."""
+    """Return the behaviour of a fault; None if it only delays."""
     return None if fault.effect is None else Behaviour.of[type(fault.effect)](fault.effect)
 
 
 def faults(call: Call, go_on: GoOn) -> Response:
-    """Apply the fault that is configured for a call, or that a rehearsal has chosen for it."""
+    """Apply the configured fault of a call, or the fault chosen by a rehearsal."""
     fault = None if call.is_by_test else _matching(call) or call.rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
         return go_on(call)
@@ -199,7 +199,7 @@ def faults(call: Call, go_on: GoOn) -> Response:
 
 
 def _matching(call: Call) -> Fault | None:
-    """The fault that is configured for this call, which is counted."""
+    """Find the configured fault of this call, and count the call."""
     project, request = call.project, call.request
     state = project.epoch.state
     if not call.line.may_wait or (not state.faults.faults and not state.scenario_faults.faults):

@@ -22,19 +22,21 @@ BODY_STORED_BYTES: Final = BODY_KEPT_BYTES + MARGIN
 
 
 def journaled(call: Call, go_on: GoOn) -> Response:
-    """Write the journal entry, which is the cause of whatever the call changes."""
+    """Write the journal entry, which is the cause of all changes of the call."""
     project = call.project
     journal = project.epoch.journal
     entry_id = call.cause = journal.next_id("request")
     response = go_on(call)
     if not call.is_by_test:
-        is_reset = project.epoch.journal is not journal  # meanwhile; then the id may be another record's
+        is_reset = (
+            project.epoch.journal is not journal
+        )  # reset meanwhile, so the id may belong to another record
         keep(call, project, response, None if is_reset else entry_id)
     return response
 
 
 def keep(call: Call, project: Project, response: Response, entry_id: str | None = None) -> None:
-    """Add a call and its response to the journal; without an id, the entry gets the next one."""
+    """Add a call and its response to the journal, by default under the next id."""
     request, noted, journal = call.request, call.noted, project.epoch.journal
     answered_at = project.services.real.wall_now()
     order_id = noted.order_id or call.values.get("order_id", "")[:PATH_STORED_MAX] or None
@@ -65,7 +67,7 @@ def keep(call: Call, project: Project, response: Response, entry_id: str | None 
 
 
 def _headers(call: Call) -> Iterable[tuple[bytes, bytes]]:
-    """The headers of a request as it was sent; without a connection, as they are in its environment."""
+    """Return the raw headers of a request, or those in its WSGI environment for an in-process call."""
     if call.line.headers is not None:
         return call.line.headers
     environ: Mapping[str, Any] = call.request.environ
@@ -80,6 +82,6 @@ def _request_body(call: Call) -> bytes:
     request = call.request
     if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
         return b""
-    if "HTTP_CONTENT_ENCODING" in request.environ:  # refused, and nobody could see what is in it
+    if "HTTP_CONTENT_ENCODING" in request.environ:  # refused, and unreadable
         return b""
     return request.get_data()[:BODY_STORED_BYTES]

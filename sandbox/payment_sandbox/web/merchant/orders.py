@@ -130,9 +130,7 @@ def post_order(call: Call) -> Response:
     own = call.project
     data, violations = read_partly(call, ORDER_FORM)
     violations += leave_out(call, [*_details_of_other_methods(own, data)])
-    user_agent = own.masking.text(
-        call.request.headers.get("User-Agent", "")
-    )  # no part of what is echoed as sent
+    user_agent = own.masking.text(call.request.headers.get("User-Agent", ""))  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(own, data, violations)
     _warn_of_sum(call, order)

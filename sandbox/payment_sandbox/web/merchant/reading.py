@@ -19,7 +19,7 @@ from payment_sandbox.web.routes import Facts
 IGNORED: Final = "Sandbox-Ignored-Fields"
 WARNINGS: Final = "Sandbox-Warnings"
 HEADER_LENGTH_MAX: Final = 4000
-NAME_LENGTH_MAX: Final = 100  # of a query parameter
+NAME_LENGTH_MAX: Final = 100  # characters of a query parameter
 
 
 def read_partly(
@@ -39,7 +39,7 @@ def read_partly(
 
 
 def leave_out(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]:
-    """Note keys that are ignored (SET-12), or return why they are refused if the settings say so (SET-13)."""
+    """Note ignored keys (SET-12), or return violations if the settings refuse them (SET-13)."""
     if not unknown:
         return []
     if call.project.settings.unknown_fields == "reject":
@@ -50,12 +50,12 @@ def leave_out(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]:
 
 
 def known_query(call: Call, go_on: GoOn) -> Response:
-    """Note query parameters that the call does not have, as ``?name``, like unknown keys of a body.
+    """Note unknown query parameters as ``?name``, like unknown keys of a body.
 
     Raises:
-        Invalid: the project's settings have unknown keys refused.
+        Invalid: the project's settings refuse unknown keys.
     """
-    if call.request.environ.get("QUERY_STRING"):  # most have none
+    if call.request.environ.get("QUERY_STRING"):  # most calls have none
         _note_query(call)
     return go_on(call)
 
@@ -72,7 +72,7 @@ def _note_query(call: Call) -> None:
 
 
 def _query_names(facts: Facts | None) -> list[str]:
-    """The query parameters of a route."""
+    """List the query parameters of a route."""
     return list(facts.query().load_fields) if facts is not None and facts.query is not None else []
 
 
@@ -105,7 +105,7 @@ def warn(call: Call, sentence: str) -> None:
 
 
 def name_ignored(call: Call, response: Response) -> None:
-    """Add the headers that name ignored keys, each with the nearest known one, and warnings."""
+    """Add the headers for ignored keys, each with a suggestion, and for warnings."""
     noted = call.noted
     if noted.ignored:
         nearest = dict(noted.unknown)
@@ -118,7 +118,7 @@ def name_ignored(call: Call, response: Response) -> None:
 
 
 def _item(path: str, nearest: str | None) -> str:
-    """An item of a list in a header, with a parameter (RFC 9651)."""
+    """Format an item of a header list, with the suggestion as a parameter (RFC 9651)."""
     return quote(path, safe="[]._-~/?") + (f";nearest={nearest}" if nearest else "")
 
 

@@ -1,4 +1,4 @@
-"""What a rehearsal does to a call."""
+"""The middleware of a rehearsal."""
 
 from flask import Response
 
@@ -9,7 +9,7 @@ from payment_sandbox.web.faces import GoOn
 
 
 def rehearsed(call: Call, go_on: GoOn) -> Response:
-    """Count a step of the rehearsal, choose its fault, and show the order as the rehearsal wants it."""
+    """Count a step of the rehearsal, let it choose a fault, and let it replace the order in the response."""
     project = call.project
     if call.is_by_test or project.epoch.rehearsal is NO_REHEARSAL:
         return go_on(call)
