@@ -1,7 +1,7 @@
 """The dashboard uses the room that there is: one row for the clock, the whole width for the picture."""
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import FloatRect, Locator, Page
 
 from tests.browser.test_dashboard import at
 from tests.support.browser import NewContext, by_id, unfold, violations
@@ -12,11 +12,11 @@ SIZES = """root => [...root.querySelectorAll('li, li *')].filter(each => each.in
     .map(each => parseFloat(getComputedStyle(each).fontSize))"""
 
 
-def box(element: Locator) -> dict[str, float]:
+def box(element: Locator) -> FloatRect:
     """Where an element is."""
     found = element.bounding_box()
     assert found is not None
-    return dict(found)
+    return found
 
 
 def sized(new_context: NewContext, width: int) -> Page:
