@@ -9,6 +9,7 @@ import pytest
 
 from payment_sandbox.operations.review import Finding
 from payment_sandbox.web.dashboard import verdict as verdicts
+from payment_sandbox.web.dashboard.verdict import AT_ONCE_MAX
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
@@ -320,3 +321,19 @@ def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
     assert page.ids["healed"].startswith("Put right: Your shop refunded twice.")
     assert "It asked." in page.ids["healed"]
     assert "see-it-fail" not in page.ids
+
+
+def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> None:
+    """A page is shown without the marks of the review, and its first renewal has them."""
+    order = trusts_the_webhook(watched, shop)
+    for _ in range(AT_ONCE_MAX):
+        watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
+    address = f"{watched.url}/dashboard/{watched.project['project_id']}/orders/"
+    opened = watched.http.get(address, timeout=20).text
+    assert "data-unfinished" in opened
+    assert 'data-testid="marked"' not in opened
+    renewed = watched.http.get(address, headers={"Sandbox-Live": "1"}, timeout=20).text
+    assert "data-unfinished" not in renewed
+    assert 'data-testid="marked"' in renewed
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert "did not read the order" in page.ids["verdict"]

@@ -39,7 +39,7 @@ from payment_sandbox.web.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.web.dashboard.verdict import counts, left, moment_of_day
+from payment_sandbox.web.dashboard.verdict import counts, known_review, left, moment_of_day, with_mistakes
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run, with_headers
@@ -60,6 +60,7 @@ ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 12
 MENU_MAX: Final = 12
 REFRESH_MS_MIN: Final = 300
+REFRESH_MS_MAX: Final = 2000
 REFRESH_MS_PER_WATCHER: Final = 25
 REFRESH_PER_TIME_TAKEN: Final = 20
 HEADERS: Final = {**PAGE_HEADERS, **policy("'self'")}
@@ -176,6 +177,7 @@ def url(project: Project, path: str = "", **query: str | None) -> str:
 
 def show(call: Call, template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
     """A page of a project, in its frame."""
+    known = known_review(project, may_wait=LIVE in call.request.headers)
     body = call.site.render(
         f"dashboard/{template}.html",
         project=project,
@@ -191,7 +193,9 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
         now=project.now(),
         tomorrow=project.now() + timedelta(days=1),
         agenda=agenda_rows(project),
-        counts=counts(project),
+        counts=counts(known),
+        marked=with_mistakes(known),
+        is_whole=known is not None,
         ahead=_ahead(project),
         moves_so_far=project.epoch.advance_log,
         faults_on=project.epoch.state.faults.active,
@@ -217,7 +221,8 @@ def _refresh_ms(call: Call, project: Project) -> int:
     begun = call.real_at
     took = project.services.real.wall_now() - begun if begun is not None else timedelta()
     by_time = REFRESH_PER_TIME_TAKEN * took / timedelta(milliseconds=1)
-    return max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * project.events.watchers, round(by_time))
+    waits = max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * project.events.watchers, round(by_time))
+    return min(REFRESH_MS_MAX, waits)
 
 
 def _menu(call: Call, project: Project) -> list[Project]:

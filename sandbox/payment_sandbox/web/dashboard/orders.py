@@ -47,7 +47,7 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import MOMENT, answered, with_notice
-from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, moment, verdict, with_mistakes
+from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, moment, verdict
 from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -213,7 +213,6 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         count=project.epoch.orders_created,
         wanted=wanted,
         remark=remark,
-        marked=with_mistakes(project),
         sorts=SORTS,
         statuses=[status.value for status in OrderStatus],
         methods=NAMES,

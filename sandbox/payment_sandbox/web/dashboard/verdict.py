@@ -28,6 +28,8 @@ AUTHORIZED: Final = "authorized"
 KNOWN_OF_AUTHORIZED: Final = "the payment is authorized; nothing is captured yet"
 NOT_CAPTURED: Final = "authorized, not captured"
 REFRESH_PER_TIME_TAKEN: Final = 10
+AT_ONCE_MAX: Final = 1000
+"""The longest journal that is reviewed before a page is shown; with a longer one, the page is renewed."""
 LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -275,6 +277,14 @@ def kinds(findings: Iterable[Finding]) -> list[FindingGroup]:
     )
 
 
+def known_review(project: Project, *, may_wait: bool) -> Counted | None:
+    """The review of the whole project; None if it takes long, was not made yet, and nobody may wait."""
+    is_long = len(project.epoch.journal.unmasked()) > AT_ONCE_MAX
+    if is_long and not may_wait and project.epoch.slots.of(REVIEWED).counted is None:
+        return None
+    return reviewed(project)
+
+
 def reviewed(project: Project) -> Counted:
     """The review of the whole project, as it was a moment ago if looking took long."""
     epoch = project.epoch
@@ -296,13 +306,15 @@ def _has_failed(delivery: Delivery) -> bool:
     return delivery.state != DeliveryState.DELIVERED and bool(delivery.tries)
 
 
-def with_mistakes(project: Project) -> set[str | None]:
+def with_mistakes(known: Counted | None) -> set[str | None]:
     """The ids of the orders that a mistake was found with."""
-    return {finding.order_id for finding in reviewed(project).findings if finding.is_open}
+    findings = known.findings if known is not None else ()
+    return {finding.order_id for finding in findings if finding.is_open}
 
 
-def counts(project: Project) -> dict[str, int]:
+def counts(known: Counted | None) -> dict[str, int]:
     """What the navigation counts: kinds of mistakes, and webhooks that did not arrive."""
-    known = reviewed(project)
+    if known is None:
+        return {}
     mistakes = [kind for kind in kinds(known.findings) if kind.first.is_open]
     return {"review": len(mistakes), "webhooks": known.undelivered}
