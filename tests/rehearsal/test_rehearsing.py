@@ -240,7 +240,9 @@ def test_it_is_told_once(payment_sandbox, shop):
     code, told, _ = rehearsed_until(finds, tmp_path, counting)
     sentences = [finding["sentence"] for finding in told["findings"]]
     assert code == 1
-    assert sentences[0].startswith("the webhook of 'processing' arrived twice: the test fails: AssertionError")
+    assert sentences[0].startswith(
+        "the webhook of 'processing' arrived twice: the test fails: AssertionError"
+    )
 
 
 @pytest.mark.prove
