@@ -8,6 +8,7 @@ from tests.operations.test_judge import RIGHT, WRONG, Story, told
 from tests.support.browser import by_id
 from tests.support.driver import Sandbox
 from tests.support.shop import Shop
+from tests.support.shop_frameworks import FRAMEWORKS
 
 __all__ = ["told"]
 SCREEN: ViewportSize = {"width": 1280, "height": 830}
@@ -49,10 +50,15 @@ def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool
     return bool(verdict.count()) and problem.lower() in verdict.first.inner_text().lower()
 
 
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
-def test_a_right_shop_is_not_accused(told: Sandbox, shop: Shop, page: Page, story: Story) -> None:
+def test_a_right_shop_is_not_accused(
+    told: Sandbox, shop: Shop, page: Page, story: Story, framework: str
+) -> None:
     """On no page of an order, and not in the review."""
-    story(told, shop)
+    with FRAMEWORKS[framework](shop) as address:
+        told.settings(webhook_url=address)
+        story(told, shop)
     for order_id in orders(told):
         opened(page, told, order_id)
         assert page.locator(".bad-verdict").count() == 0, page.locator(".bad-verdict").inner_text()

@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,8 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.history import Finding, review
 from payment_sandbox.operations import review as judge
 from tests.operations import test_judge as shops
-from tests.operations.test_judge import Story, captures, handling, pays, reads, told
-from tests.support.driver import LINES, Sandbox, by, card, details
+from tests.operations.test_judge import Story, captures, handling, pays, reads, subscribed, told
+from tests.support.driver import LINES, Sandbox, by, card
 from tests.support.payer import Payer, payment_page
 from tests.support.ports import free_port
 from tests.support.shop import Received, Shop
@@ -173,14 +172,6 @@ def works_before_it_answers(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
-def subscribed(sandbox: Sandbox, shop: Shop) -> dict[str, Any]:
-    """A charge of the card of a customer who has subscribed; it succeeds at once."""
-    handling(sandbox, shop, reads)
-    first = pays(sandbox, details(recurring_type="first"), amount=700)
-    token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
-    return details(recurring_type="recurring", vault_token=token)
-
-
 def knows_no_order_yet(sandbox: Sandbox, shop: Shop) -> None:
     """The webhook is faster than the response, as it may be."""
     charge, known = subscribed(sandbox, shop), set[str]()
@@ -238,19 +229,9 @@ def speaks_plainly_at_https(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
-def charges_after_a_decline(sandbox: Sandbox, shop: Shop, *, again: bool = True) -> None:
-    """The next month."""
-    charge = subscribed(sandbox, shop)
-    sandbox.scenario({"when": {"payment_method": "credit-card"}, "then": {"processor": "fails"}})
-    for _ in range(1 + again):
-        sandbox.place(charge, amount=700)
-        sandbox.advance("P30D")
-        sandbox.settle()
-
-
 def stops_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
     """And asks for another card."""
-    charges_after_a_decline(sandbox, shop, again=False)
+    shops.charges_after_a_decline(sandbox, shop, again=False)
 
 
 def refunds_what_is_not_paid(sandbox: Sandbox, shop: Shop) -> None:
@@ -321,7 +302,7 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
     "Build both from one base": (mixes_schemes, builds_both_alike),
     "Use the scheme": (speaks_plainly_at_https, reads_when_told),
     "Capture when you ship": (shops.lets_the_authorization_expire, captures_in_time),
-    "Stop the series": (charges_after_a_decline, stops_after_a_decline),
+    "Stop the series": (shops.charges_after_a_decline, stops_after_a_decline),
     "Look at the order before": (refunds_what_is_not_paid, lets_one_click_win),
     "Correct the request": (sends_nonsense, reads_when_told),
     "Make orders that they match": (has_a_rule_for_nothing, has_a_rule_for_something),

@@ -123,6 +123,24 @@ def charges_a_stored_card_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
+def subscribed(sandbox: Sandbox, shop: Shop) -> dict[str, Any]:
+    """A charge of the card of a customer who has subscribed; it succeeds at once."""
+    handling(sandbox, shop, reads)
+    first = pays(sandbox, details(recurring_type="first"), amount=700)
+    token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
+    return details(recurring_type="recurring", vault_token=token)
+
+
+def charges_after_a_decline(sandbox: Sandbox, shop: Shop, *, again: bool = True) -> None:
+    """The next month."""
+    charge = subscribed(sandbox, shop)
+    sandbox.scenario({"when": {"payment_method": "credit-card"}, "then": {"processor": "fails"}})
+    for _ in range(1 + again):
+        sandbox.place(charge, amount=700)
+        sandbox.advance("P30D")
+        sandbox.settle()
+
+
 def refunds_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
     """Without a look at the order."""
     handling(sandbox, shop, reads)
@@ -316,6 +334,7 @@ WRONG: list[tuple[Story, str, int, str]] = [
     ),
     (fails_at_every_webhook, "Your shop answered the webhook with an error (500) ten times", 2450, "handler"),
     (lets_the_authorization_expire, "The authorization expired: the customer agreed to pay", 2450, "Capture"),
+    (charges_after_a_decline, "Your shop charged a recurring series again", 700, "Stop the series"),
     (captures_too_late, "Your shop captured after the authorization had expired", 2450, "expiration_period"),
 ]
 

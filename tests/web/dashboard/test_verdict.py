@@ -337,3 +337,14 @@ def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> N
     assert 'data-testid="marked"' in renewed
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert "did not read the order" in page.ids["verdict"]
+
+
+def test_a_long_history_is_reviewed_when_the_page_is_renewed(watched: Sandbox, shop: Shop) -> None:
+    """Or when somebody without scripts asks for it."""
+    trusts_the_webhook(watched, shop)
+    for _ in range(AT_ONCE_MAX):
+        watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
+    dashboard = Dashboard(watched)
+    assert "is being reviewed" in dashboard.open("review/").ids["under-way"]
+    assert "did not read the order" in dashboard.open("review/?now=1").answer.text
+    assert "did not read the order" in dashboard.open("review/").answer.text

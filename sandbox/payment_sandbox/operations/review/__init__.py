@@ -31,6 +31,7 @@ from payment_sandbox.operations.review.payments import (
     lapsed,
     lapsed_authorizations,
     refused,
+    series_of,
 )
 from payment_sandbox.operations.review.setup import (
     mixed_schemes,
@@ -82,8 +83,9 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
 
     deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, about)))
     everything = epoch.journal.unmasked()
-    charges = charges_during(deliveries, everything)
-    requests = [entry for entry in everything if entry.order_id in about or entry.id in charges]
+    own = [entry for entry in everything if entry.order_id in about]
+    related = charges_during(deliveries, everything) | series_of(own, everything)
+    requests = [entry for entry in everything if entry.order_id in about or entry.id in related]
     orders = _orders(epoch, requests, deliveries)
     reviewed = Reviewed(
         requests,
@@ -95,8 +97,8 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         lapsed=lapsed_authorizations(epoch, orders),
     )
-    of_several = _of_baskets(epoch, order, [entry for entry in requests if entry.order_id in about])
-    found = [*_found(epoch, OF_SEVERAL_ORDERS, of_several), *_found(epoch, CHECKS, reviewed)]
+    found = [each for each in _found(epoch, CHECKS, reviewed) if each.order_id in (None, *about)]
+    found = [*_found(epoch, OF_SEVERAL_ORDERS, _of_baskets(epoch, order, own)), *found]
     return [finding._replace(order_id=order.id) for finding in found]
 
 

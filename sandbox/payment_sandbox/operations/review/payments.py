@@ -1,7 +1,7 @@
 """Mistakes with money: authorizations that nobody uses, series that go on, and calls that were refused."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -51,7 +51,7 @@ def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
     """A recurring series was charged again after one of its payments had failed."""
     declined: dict[str, JournalEntry] = {}  # by vault token
     for entry in reviewed.requests:
-        token = _recurring_token(entry)
+        token = recurring_token(entry)
         if token is None:
             continue
         if token in declined:
@@ -68,7 +68,13 @@ def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
             declined[token] = entry
 
 
-def _recurring_token(entry: JournalEntry) -> str | None:
+def series_of(own: Iterable[JournalEntry], requests: Iterable[JournalEntry]) -> set[str]:
+    """The ids of the requests that charge the same series as an order's own requests."""
+    tokens = set(map(recurring_token, own)) - {None}
+    return {entry.id for entry in requests if recurring_token(entry) in tokens} if tokens else set()
+
+
+def recurring_token(entry: JournalEntry) -> str | None:
     """The stored card that a creation charges for a series."""
     if entry.method != "POST" or entry.status != CREATED or b"recurring" not in entry.request:
         return None

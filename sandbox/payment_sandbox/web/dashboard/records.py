@@ -31,6 +31,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.again import made_by_hand
 from payment_sandbox.web.dashboard.copies import pretty
 from payment_sandbox.web.dashboard.frame import (
+    LIVE,
     POSTED,
     VIEW,
     dashboard,
@@ -41,7 +42,7 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.verdict import kinds, reviewed
+from payment_sandbox.web.dashboard.verdict import kinds, known_review
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
@@ -197,7 +198,8 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
 def get_review_view(call: Call, project_id: str) -> Response:
     """Show mistakes of the integration."""
     project = enter(call, project_id)
-    return show(call, "review", project, "review", kinds=kinds(reviewed(project).findings))
+    known = known_review(project, may_wait=LIVE in call.request.headers or "now" in call.request.args)
+    return show(call, "review", project, "review", kinds=kinds(known.findings) if known is not None else None)
 
 
 @route(dashboard, "GET", f"{PROJECT}/coverage/", **VIEW)
