@@ -163,9 +163,10 @@ def _refuse_wrong_form(call: Call, project_id: str) -> None:
 
 
 def order_name(project: Project, order_id: str | None) -> str:
-    """What people call an order: the shop's own number for it, or the beginning of its id."""
+    """What people call an order: the shop's number, masked, or the beginning of its id."""
     order = project.epoch.store.order(order_id or "")
-    return (order.merchant_order_id if order is not None else None) or (order_id or "")[:8]
+    number = order.merchant_order_id if order is not None else None
+    return project.masking.text(number) if number else (order_id or "")[:8]
 
 
 def url(project: Project, path: str = "", **query: str | None) -> str:
