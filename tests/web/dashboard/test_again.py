@@ -63,6 +63,18 @@ def test_an_order_again(watched: Sandbox, shop: Shop, name: str, status: str, we
     assert later.count("200") == went.count("200") + (2 if name in ("webhook-late", "slow-shop") else 0)
 
 
+@pytest.mark.parametrize("name", ["expires", "authorization-expires"])
+def test_the_original_does_not_expire_with_its_copy(watched: Sandbox, name: str) -> None:
+    """The copy has the shortest period there is, so the clock hardly moves."""
+    order = watched.authorized(amount=1001)
+    open_order = watched.place(card())
+    browser = Dashboard(watched)
+    browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
+    assert newest(watched)["status"] == "expired"
+    assert watched.read(order)["status"] == "completed"
+    assert watched.read(open_order)["status"] == "new"
+
+
 def test_captured_in_parts(watched: Sandbox) -> None:
     """Of an authorization, twice, by hand."""
     order = watched.authorized(amount=1001)
