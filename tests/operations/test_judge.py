@@ -212,8 +212,8 @@ def creates_it_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None
 
 
 def gives_up_at_a_refused_cancellation(sandbox: Sandbox, shop: Shop) -> None:
-    """The customer was faster, and has paid."""
-    handling(sandbox, shop, reads)
+    """The customer was faster, has paid, and the shop has not heard of it."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     order = pays(sandbox, amount=2450)
     sandbox.delete(f"/v1/orders/{order['id']}/")
 
@@ -414,6 +414,13 @@ def refunds_when_it_cannot_cancel(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
+def keeps_a_sale_that_was_paid(sandbox: Sandbox, shop: Shop) -> None:
+    """Its clean-up comes too late, which it knows: the goods leave the shop."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox)
+    sandbox.delete(f"/v1/orders/{order['id']}/")
+
+
 def asks_once_a_day(sandbox: Sandbox, shop: Shop) -> None:
     """Since webhooks get lost."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
@@ -466,6 +473,7 @@ RIGHT: list[Story] = [
     tries_again_after_the_first_has_expired,
     tries_again_after_a_decline,
     refunds_when_it_cannot_cancel,
+    keeps_a_sale_that_was_paid,
     asks_once_a_day,
     returns_a_surplus,
     is_kept_from_hearing,

@@ -303,10 +303,11 @@ def _cents(reviewed: Reviewed, call: MoneyCall) -> int | None:
 
 
 def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop wanted to cancel an order that the customer had paid, and left it at the refusal."""
+    """The shop wanted to cancel an order, did not know that it was paid, and left it at the refusal."""
+    known = _known_as_paid(reviewed)
     for entry in reviewed.requests:
         order = reviewed.orders.get(entry.order_id or "")
-        if entry.method != "DELETE" or order is None or not is_conflict(entry):
+        if order is None or order.id in known or not _is_refused_cancellation(entry):
             continue
         kept = refundable_cents(order) if _is_paid(order) else 0
         if kept and not _is_called_after(reviewed, order, ended(entry)):
@@ -321,6 +322,10 @@ def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
                 amount=kept,
                 shown_by=(entry.id,),
             )
+
+
+def _is_refused_cancellation(entry: JournalEntry) -> bool:
+    return entry.method == "DELETE" and is_conflict(entry)
 
 
 def _is_called_after(reviewed: Reviewed, order: Order, at: datetime) -> bool:
@@ -372,9 +377,15 @@ def never_learned(reviewed: Reviewed) -> Iterator[Finding]:
 
 def _never_told(reviewed: Reviewed) -> set[str]:
     """The orders of which no webhook has arrived, and no response has said that they are paid."""
-    known = {each.order_id for each in reviewed.requests if each.fault is None and status_told(each) in PAID}
+    known = _known_as_paid(reviewed)
     arrived = {each.order_id for each in reviewed.webhooks if any(map(is_own, each.attempts))}
     return {each.order_id for each in reviewed.webhooks if each.order_id not in known} - arrived
+
+
+def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
+    """The orders of which a response has told the shop that they are paid."""
+    told = (each for each in reviewed.requests if each.fault is None and status_told(each) in PAID)
+    return {each.order_id for each in told}
 
 
 def _is_unread(tried: Iterable[JournalEntry], since: datetime) -> bool:
