@@ -18,7 +18,7 @@ def test_what_is_typed_and_opened_stays_while_the_facts_change(sandbox: Sandbox,
     page.goto(at(sandbox, f"orders/{order['id']}/"))
     expect(page.locator("#live")).to_have_text("live")
     amount = page.locator("#amount-capture")
-    page.get_by_text("The order as your shop reads it").click()
+    page.get_by_text("The order as JSON").click()
     unfold(page, "menu-capture")
     amount.fill("7.7")
     page.evaluate("document.querySelector('#amount-capture').setSelectionRange(1, 2)")
@@ -28,7 +28,7 @@ def test_what_is_typed_and_opened_stays_while_the_facts_change(sandbox: Sandbox,
     expect(amount).to_be_focused()
     expect(amount).to_have_value("7.7")
     assert page.evaluate("document.activeElement.selectionStart") == 1
-    assert page.get_by_text("The order as your shop reads it").locator("..").get_attribute("open") is not None
+    assert page.get_by_text("The order as JSON").locator("..").get_attribute("open") is not None
     amount.blur()
     sandbox.take(order, "captures/amount", {"amount": 100})
     expect(by_id(page, "money")).to_contain_text("€6.00 captured")

@@ -276,7 +276,7 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
         captures_a_part_where_it_should,
     ),
     "Send amounts that agree": (adds_up_wrongly, adds_up),
-    "A webhook may come more than once": (shops.refunds_for_each_copy, shops.remembers_what_it_refunded),
+    "Webhooks can arrive more than once": (shops.refunds_for_each_copy, shops.remembers_what_it_refunded),
     "After a lost response, read": (
         shops.refunds_again_after_a_lost_response,
         shops.looks_after_a_lost_response,

@@ -256,7 +256,7 @@ def fails_at_every_webhook(sandbox: Sandbox, shop: Shop) -> None:
 
     shop.answer = answer
     sandbox.acted(sandbox.place(card(), amount=2450), "customer visit")
-    sandbox.advance("PT30M")
+    sandbox.advance("PT20M")
 
 
 def lets_the_authorization_expire(sandbox: Sandbox, shop: Shop) -> None:
@@ -279,10 +279,10 @@ WRONG: list[tuple[Story, str, int, str]] = [
         refunds_for_each_copy,
         "Your shop refunded €5.00 four times for two status changes",
         1500,
-        "record what",
+        "record each",
     ),
-    (refunds_again_at_a_retry, "Your shop refunded €5.00 ", 500, "record what"),
-    (captures_a_part_for_each_copy, "Your shop captured €4.00 four times", 1200, "record what"),
+    (refunds_again_at_a_retry, "Your shop refunded €5.00 ", 500, "record each"),
+    (captures_a_part_for_each_copy, "Your shop captured €4.00 four times", 1200, "record each"),
     (
         captures_everything_for_each_copy,
         "Your shop captured four times: the first call took €24.50, and three were refused",

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 NURSERY = """
@@ -39,6 +40,7 @@ class Nursery:
 
     def __init__(self, state: Path, port: int = 0) -> None:
         self._state = state
+        self._turn = Lock()  # a kill on one thread is over before another one begins the next life
         self._process = subprocess.Popen(
             [sys.executable, "-c", NURSERY, str(port)],
             stdin=subprocess.PIPE,
@@ -50,14 +52,16 @@ class Nursery:
     def begin(self) -> Life:
         """Start a server and wait until it serves."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{self._state}\n")
-        self._process.stdin.flush()
-        return Life(**self._told())
+        with self._turn:
+            self._process.stdin.write(f"{self._state}\n")
+            self._process.stdin.flush()
+            return Life(**self._told())
 
     def kill(self, life: Life) -> None:
         """Kill it, and wait until it is gone."""
-        os.kill(life.pid, signal.SIGKILL)
-        assert self._told() == {"ended": life.pid}
+        with self._turn:
+            os.kill(life.pid, signal.SIGKILL)
+            assert self._told() == {"ended": life.pid}
 
     def close(self) -> None:
         """No more servers."""

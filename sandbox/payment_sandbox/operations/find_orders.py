@@ -60,6 +60,11 @@ def _sorted(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
     return newest_first
 
 
+def count_orders(epoch: Epoch) -> int:
+    """Count the orders of customers, without the orders of refunds."""
+    return sum(order.refund_of_order_id is None for order in epoch.store.orders_newest_first())
+
+
 def methods_of(order: Order) -> list[str]:
     """List the methods of an order's attempts, with their aliases."""
     return [name for attempt in order.transactions for name in (attempt.method, attempt.payment_method)]

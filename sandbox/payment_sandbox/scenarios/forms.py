@@ -242,7 +242,7 @@ class ScenarioForm(Form):
         FormPart(RuleForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
-        about="The first rule that matches an attempt decides it.",
+        about="The first matching rule applies.",
     )
     webhooks = Items(
         FormPart(WebhookRuleForm),

@@ -92,10 +92,13 @@ def paid(sandbox: Sandbox, **more: Any) -> Order:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (answers_500, "Your shop answered the webhook with an error (500) ten times. Your handler failed"),
+        (
+            answers_500,
+            "Your shop answered both webhooks with an error (500), in 20 attempts. Your handler failed",
+        ),
         (
             wrong_address,
-            "Your shop answered the webhook with a refusal (404). Your shop refused it: check the path",
+            "Your shop answered both webhooks with a refusal (404). Your shop refused it: check the path",
         ),
         (nobody_listens, "Make the shop listen at this address, or correct the address."),
         (

@@ -178,8 +178,8 @@ def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -
         calls,
         "HOOK-10",
         f"{_did(calls[0], cents)} {times(len(calls))} for {told}",
-        "A webhook may come more than once: before you act, record what you do for which order, and skip it "
-        "the next time.",
+        "Webhooks can arrive more than once: record each action per order before you take it, and skip it "
+        "if it is already recorded.",
         cents,
         ONCE,
     )

@@ -12,6 +12,7 @@ from payment_sandbox.operations.review.evidence import (
     Reviewed,
     began,
     ended,
+    in_words,
     is_own,
     line_of,
     line_of_attempt,
@@ -113,36 +114,51 @@ def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
+Failed = list[tuple[Delivery, WebhookAttempt]]
+"""Attempts that failed alike, each with its webhook."""
+
+
 def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
-    """Webhooks got no 2xx response."""
+    """Webhooks got no 2xx response; one finding for those of an order that failed alike."""
     early = {each.order_id: ended(each) for each in reviewed.requests if _tells_early(reviewed, each)}
+    alike: dict[tuple[str, int, str], Failed] = defaultdict(list)
     for webhook in reviewed.webhooks:
-        failed = [
-            attempt for attempt in webhook.tries if is_own(attempt) and not 200 <= _status(attempt) < 300
-        ]
-        if failed:
-            was_early = failed[0].real_at < early.get(webhook.order_id, NEVER) + A_MOMENT
-            yield Finding(
-                "HOOK-09",
-                _unanswered(failed),
-                ANSWER_EARLY if was_early else _advice(failed[0]),
-                webhook.order_id,
-                tuple(map(line_of_attempt, failed)),
-                amount=reviewed.amount(webhook.order_id),
-                healed=_healed(webhook),
-                shown_by=tuple(attempt_id(webhook, attempt) for attempt in failed),
-            )
+        for attempt in filter(_has_failed, webhook.tries):
+            kind = webhook.order_id, _status(attempt), _healed(webhook)
+            alike[kind].append((webhook, attempt))
+    for (order_id, _, healed), failed in alike.items():
+        first = failed[0][1]
+        was_early = first.real_at < early.get(order_id, NEVER) + A_MOMENT
+        yield Finding(
+            "HOOK-09",
+            _unanswered(failed),
+            ANSWER_EARLY if was_early else _advice(first),
+            order_id,
+            tuple(line_of_attempt(attempt) for _, attempt in failed),
+            amount=reviewed.amount(order_id),
+            healed=healed,
+            shown_by=tuple(attempt_id(*pair) for pair in failed),
+        )
 
 
-def _unanswered(failed: Sequence[WebhookAttempt]) -> str:
+def _has_failed(attempt: WebhookAttempt) -> bool:
+    """Whether the merchant answered with something else than a 2xx, or not at all."""
+    return is_own(attempt) and not 200 <= _status(attempt) < 300
+
+
+def _unanswered(failed: Failed) -> str:
     """What came instead of a 2xx, and how often."""
-    status, error = _status(failed[0]), _in_short(failed[0].reply.error)
-    often = f" {times(len(failed))}" if len(failed) > 1 else ""
+    first, webhooks = failed[0][1], len({webhook.id for webhook, _ in failed})
+    status, error = _status(first), _in_short(first.reply.error)
+    which = {1: "the webhook", 2: "both webhooks"}.get(webhooks, f"{in_words(webhooks)} webhooks")
+    often = ""
+    if len(failed) > webhooks:
+        often = f" {times(len(failed))}" if webhooks == 1 else f", in {in_words(len(failed))} attempts"
     if status == NO_ANSWER:
-        return f"Your shop did not answer the webhook{often}: {error}"
+        return f"Your shop did not answer {which}{often}: {error}"
     did = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
     broken = f", and the response broke off: {error}" if error else ""
-    return f"Your shop answered the webhook {did} ({status}){often}{broken}"
+    return f"Your shop answered {which} {did} ({status}){often}{broken}"
 
 
 def _tells_early(reviewed: Reviewed, entry: JournalEntry) -> bool:
@@ -177,7 +193,7 @@ def _advice(attempt: WebhookAttempt) -> str:
         return "A redirect counts as delivered, and your handler never ran: is this your return page?"
     if status < SERVER_ERROR:
         return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
-    return "Your handler failed: look at its log. The webhook comes again, ten times at most."
+    return "Your handler failed: check its log. The service retries every two minutes, up to ten attempts."
 
 
 def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:

@@ -13,7 +13,7 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.find_orders import SORTS, Wanted, find_orders
+from payment_sandbox.operations.find_orders import SORTS, Wanted, count_orders, find_orders
 from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
 from payment_sandbox.operations.in_words import told
@@ -210,7 +210,7 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         "orders",
         rows=[{**order_row(project, row), "look": look_of(row)} for row in rows[:ROWS_SHOWN]],
         has_more=len(rows) > ROWS_SHOWN,
-        count=project.epoch.orders_created,
+        count=count_orders(project.epoch),
         wanted=wanted,
         remark=remark,
         sorts=SORTS,
@@ -321,7 +321,7 @@ def first_steps(project: Project) -> list[FirstStep]:
     store = project.epoch.store
     is_answered = any(delivery.state == DeliveryState.DELIVERED for delivery in store.deliveries())
     steps = [
-        FirstStep("Make a first order", bool(project.epoch.orders_created)),
+        FirstStep("Create your first order", bool(project.epoch.orders_created)),
         FirstStep("Answer its first webhook", is_answered),
         FirstStep("Move the clock", _has_moved(project)),
     ]
