@@ -35,7 +35,10 @@ class Shop:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
-                received = Received(self.path, dict(self.headers.items()), self.rfile.read(length))
+                raw = self.rfile.read(length)
+                if len(raw) < length:
+                    return  # the sender was killed in the middle of it
+                received = Received(self.path, dict(self.headers.items()), raw)
                 shop.received.append(received)
                 answer = shop.answer(received)
                 status, headers = answer if isinstance(answer, tuple) else (answer, {})
