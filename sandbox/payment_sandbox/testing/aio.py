@@ -22,10 +22,10 @@ async def run_blocking(call: Callable[Given, Result], *given: Given.args, **opti
     The traceback of a refusal has nothing of that thread.
     """
     with LOADING:
-        from payment_sandbox.testing import loops  # here, because few suites have a loop
+        from payment_sandbox.testing.loops import run_blocking as run  # here, because few suites have a loop
 
     try:
-        return await loops.run_blocking(call, *given, **options)
+        return await run(call, *given, **options)
     except SandboxError as refused:
         raise refused.with_traceback(None) from None
 
