@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening, history
 from payment_sandbox.operations.reasons import with_reasons
-from payment_sandbox.operations.review.evidence import Finding, as_object
+from payment_sandbox.operations.review.evidence import Finding, as_object, whole_number
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
@@ -81,9 +81,10 @@ def _asked(entry: JournalEntry) -> str:
     # What is named after the id of the order, as in /v1/orders/<id>/transactions/<id>/captures/
     things = [part for part in place[1::2] if part and part != "transactions"]
     verb = VERBS.get((entry.method, things[0] if things else ORDER if place[0] else ORDERS), "")
-    amount: Any = as_object(entry.request).get("amount")
-    has_amount = type(amount) is int and abs(amount) <= AMOUNT_CENTS_MAX
-    return f"{verb} · {euros(amount)}" if verb and has_amount else verb
+    amount = whole_number(as_object(entry.request).get("amount"))
+    if not verb or amount is None or abs(amount) > AMOUNT_CENTS_MAX:
+        return verb
+    return f"{verb} · {euros(amount)}"
 
 
 def in_euros(text: str) -> str:

@@ -18,7 +18,7 @@ from payment_sandbox.operations.review.evidence import (
     order_in,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import TWICE, WORDS
+from payment_sandbox.operations.review.lessons import WORDS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import JournalEntry
@@ -124,8 +124,6 @@ def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
                 first.order_id,
                 (line_of(first), line_of(entry)),
                 amount=_paid_too_often(reviewed, [first, entry]),
-                risk=TWICE.risk,
-                page=TWICE.page,
                 shown_by=(first.id, entry.id),
             )
         if is_answer_lost(entry) and entry.order_id is not None:

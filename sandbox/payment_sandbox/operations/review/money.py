@@ -24,7 +24,7 @@ from payment_sandbox.operations.review.evidence import (
     times,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import LEARN, ONCE, REFUNDS, WORDS, Lesson
+from payment_sandbox.operations.review.lessons import ONCE, REFUNDS, WORDS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
@@ -181,7 +181,6 @@ def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -
         "Webhooks can arrive more than once: record each action per order before you take it, and skip it "
         "if it is already recorded.",
         cents,
-        ONCE,
     )
 
 
@@ -200,7 +199,6 @@ def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
                 f"{_did(call, cents)} twice: the first response was lost, and the call was sent again",
                 "After a lost response, read the order first: it shows what was carried out.",
                 cents,
-                ONCE,
             )
         if is_answer_lost(call.entry) and call.is_accepted():
             lost[call.kind] = call
@@ -226,7 +224,6 @@ def moved_at_once(reviewed: Reviewed) -> Iterator[Finding]:
                 f"{_did(call, cents)} twice at the same moment",
                 "Let one of two clicks win: lock the order in your database before you call.",
                 cents,
-                ONCE,
             )
         newest[call.kind] = call
 
@@ -255,7 +252,6 @@ def _repeated(reviewed: Reviewed, first: MoneyCall, again: Sequence[MoneyCall]) 
         first.order_id,
         tuple(line_of(call.entry) for call in [first, *again]),
         risk=f"a part is not refused: your shop would {verb} it twice",
-        page=ONCE.page,
         shown_by=tuple(call.entry.id for call in again),
     )
 
@@ -272,7 +268,6 @@ def _moved_again(
     problem: str,
     advice: str,
     cents: int | None,
-    lesson: Lesson,
 ) -> Finding:
     return Finding(
         rule,
@@ -280,8 +275,8 @@ def _moved_again(
         advice,
         order_id,
         tuple(line_of(call.entry) for call in calls),
-        risk=lesson.risk,
-        page=lesson.page,
+        risk=ONCE.risk,
+        page=ONCE.page,
         amount=(cents or 0) * (len(calls) - 1),
         shown_by=tuple(call.entry.id for call in calls[1:]),
     )
@@ -349,8 +344,6 @@ def kept_surplus(reviewed: Reviewed) -> Iterator[Finding]:
                 "Compare what arrived with the order's amount, and refund the rest.",
                 order.id,
                 (),
-                risk=REFUNDS.risk,
-                page=REFUNDS.page,
                 amount=kept,
             )
 
@@ -368,8 +361,6 @@ def never_learned(reviewed: Reviewed) -> Iterator[Finding]:
                 "Webhooks can get lost: read orders that are still open once a day.",
                 order.id,
                 (),
-                risk=LEARN.risk,
-                page=LEARN.page,
                 amount=order.amount_cents,
                 shown_by=(paid[order.id].id,),
             )

@@ -5,6 +5,7 @@ from typing import Final
 
 from payment_sandbox.forms import load
 from payment_sandbox.forms.orders import SENT_FIELDS, SentField, SentForm
+from payment_sandbox.orders.lines import LINE_TYPES
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.verification.answer import MISSING, ServiceAnswer, value_at
 from payment_sandbox.verification.checks import (
@@ -174,16 +175,6 @@ WRONG: Final[Sequence[tuple[str, str, Fields]]] = (
         )
     ),
 )
-LINE_TYPES: Final = [
-    "physical",
-    "discount",
-    "shipping_fee",
-    "sales_tax",
-    "digital",
-    "gift_card",
-    "store_credit",
-    "surcharge",
-]
 TAKEN: Final[Sequence[tuple[str, str, Fields]]] = (
     ("SET-11", "amount", {"amount": 1}),
     *(
