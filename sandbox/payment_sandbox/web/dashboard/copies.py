@@ -1,14 +1,14 @@
 """What developers copy of an order: the command that creates it, and a test that replays it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.review import HINT, review_order
+from payment_sandbox.operations.review import HINT, Finding
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import BY_SCENARIO
 from payment_sandbox.projects.default_scenario import DEFAULT
@@ -81,7 +81,7 @@ def pretty(body: Any) -> str:
     return body if isinstance(body, str) else json.dumps(body, indent=2, ensure_ascii=False)
 
 
-def test_code(project: Project, order: Order) -> str | None:
+def test_code(project: Project, order: Order, findings: Iterable[Finding]) -> str | None:
     """The source of the test; None if no request that is still in the journal created the order."""
     journal = project.epoch.journal
     own = f"/v1/orders/{order.id}/"  # also of a refund, which makes an order of its own
@@ -95,8 +95,8 @@ def test_code(project: Project, order: Order) -> str | None:
     body = request_record(project, entries[0])["request"]
     if not isinstance(body, dict):
         return None  # it was too long to keep
-    actions = [taken for taken in journal.actions(frozenset((order.id,))) if _is_replayed(taken)]
-    return "\n".join(_lines(project, order, entries, actions, body)) + "\n"
+    mistakes = {finding.rule for finding in findings if finding.kind != HINT}
+    return "\n".join(_lines(project, order, entries, body, mistakes)) + "\n"
 
 
 def _is_creation(entry: JournalEntry) -> bool:
@@ -111,8 +111,8 @@ def _lines(
     project: Project,
     order: Order,
     entries: list[JournalEntry],
-    actions: list[PerformedAction],
     body: dict[str, Any],
+    mistakes: Container[str],
 ) -> Iterator[str]:
     created, scenario = entries[0], project.epoch.state.scenario
     mode, told = project.epoch.state.base_settings.mode, _told(project, order)
@@ -133,13 +133,13 @@ def _lines(
     yield f"    body = {_literal(body, 4)}"
     yield "    answer = sandbox.session.post(orders, json=body)"
     yield '    order_id = answer.json()["id"]'
-    yield from _steps(project, order, entries, actions)
-    yield from _outcome(project, order, told)
+    yield from _steps(project, order, entries)
+    yield from _outcome(project, order, told, mistakes)
 
 
-def _outcome(project: Project, order: Order, told: list[str]) -> Iterator[str]:
+def _outcome(project: Project, order: Order, told: list[str], found: Container[str]) -> Iterator[str]:
     """What has come of it: status, refunds, webhooks, and the mistakes of the shop."""
-    mistakes = _mistakes(project, order, and_of_webhooks=bool(told))
+    mistakes = _mistakes(found, and_of_webhooks=bool(told))
     yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
     if order.refunds:
         refunded = [refund.amount_cents for refund in order.refunds]
@@ -168,10 +168,9 @@ def _answers(project: Project, order: Order) -> Iterator[str]:
         yield f"    webhook_receiver.answer_with({', '.join(map(str, statuses))})"
 
 
-def _mistakes(project: Project, order: Order, *, and_of_webhooks: bool) -> str:
+def _mistakes(found: Container[str], *, and_of_webhooks: bool) -> str:
     """The mistakes that a review finds again when the test has made the same calls, as source."""
     again = (*FOUND_IN_CALLS, *(FOUND_IN_WEBHOOKS if and_of_webhooks else ()))
-    found = {finding.rule for finding in review_order(project.epoch, order) if finding.kind != HINT}
     return ", ".join(repr(rule) for rule in again if rule in found)
 
 
@@ -187,11 +186,10 @@ def _told(project: Project, order: Order) -> list[str]:
     return told if told == [status for status in reached if status != "new"] else []
 
 
-def _steps(
-    project: Project, order: Order, entries: list[JournalEntry], actions: list[PerformedAction]
-) -> Iterator[str]:
+def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Iterator[str]:
     """What the shop and the others did after the creation, each at its own time."""
     now = entries[0].at
+    actions = filter(_is_replayed, project.epoch.journal.actions(frozenset((order.id,))))
     steps: list[tuple[Any, JournalEntry | PerformedAction]] = [
         *((entry.real_at, entry) for entry in entries[1:]),
         *((taken.real_at, taken) for taken in actions),

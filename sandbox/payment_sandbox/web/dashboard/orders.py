@@ -257,7 +257,7 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "offered": offered(project.settings, order),
         "page_path": order_page_path(project, order) if set(possible) & CUSTOMERS else None,
         "curl": curl(project, created),
-        "test_code": test_code(project, order),
+        "test_code": test_code(project, order, known.findings),
         "pretty": pretty,
         **_story(call, project, order, known),
         **ways_again(project, order, created),
