@@ -17,6 +17,7 @@ import requests
 from werkzeug.routing import Rule
 
 from payment_sandbox.cli.serve import MaskedFormatter
+from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.copies import test_code as copied_test
@@ -238,7 +239,8 @@ class Flood:
         self.look("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
             with self.app.app_context():
-                code = copied_test(self.project, self.project.find_order(order_id))
+                order = self.project.find_order(order_id)
+                code = copied_test(self.project, order, review_order(self.project.epoch, order))
                 self.look("copy as pytest", code or "")
         if not repeated:
             kept = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
