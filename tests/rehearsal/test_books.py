@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.rehearsal.books import BookEntry, Truth, compare, missed, unpaid, went_back
-from payment_sandbox.rehearsal.judging import read_books
+from payment_sandbox import BookEntry
+from pytest_payment_sandbox.rehearsal.books import Truth, compare, missed, unpaid, went_back
+from pytest_payment_sandbox.rehearsal.judging import read_books
 
 
 def entry(**fields: Any) -> BookEntry:

@@ -8,8 +8,8 @@ import requests
 
 import payment_sandbox
 from payment_sandbox.operations.review.lessons import LESSONS, PAGE
-from payment_sandbox.rehearsal.books import CHECKS
 from payment_sandbox.testing.project import PaymentSandbox
+from pytest_payment_sandbox.rehearsal.books import CHECKS
 from tests.support.driver import Sandbox
 
 SOURCE = Path(payment_sandbox.__file__).parent

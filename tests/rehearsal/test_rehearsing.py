@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.rehearsal.changes import parse_changed_step
 from payment_sandbox.scenarios import variations
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.library import written
+from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from tests.support.blocks import blocks
 from tests.support.suites import passed, suite
 
@@ -157,8 +157,8 @@ def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> Non
 def test_two_runs_are_the_same(tmp_path: Path) -> None:
     """In what they try, in which order, and in what they find."""
     (tmp_path / "conftest.py").write_text("""
-from payment_sandbox.rehearsal.exploring import name_of
-from payment_sandbox.testing import rehearsing
+from pytest_payment_sandbox.rehearsal.exploring import name_of
+from pytest_payment_sandbox import rehearsing
 
 
 class Told(rehearsing.OneRun):

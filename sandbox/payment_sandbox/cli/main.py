@@ -9,10 +9,11 @@ from typing import Final, NoReturn
 import click
 
 from payment_sandbox.cli.options import Group, fail, say
-from payment_sandbox.cli.rehearse import rehearse
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.cli.verify import import_journal, verify
+from payment_sandbox.extensions import COMMANDS as COMMANDS_GROUP
+from payment_sandbox.extensions import OF_COMMANDS as ELSEWHERE
+from payment_sandbox.extensions import NotInstalled, installed, load
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -20,7 +21,27 @@ PROGRAM: Final = "payment-sandbox"
 INTERRUPTED: Final = 130  # as shells report it
 
 
-@click.group(cls=Group, invoke_without_command=True)
+class Program(Group):
+    """The commands of this distribution, and those that others register."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Name all commands that are installed."""
+        return sorted({*super().list_commands(context), *installed(COMMANDS_GROUP)})
+
+    def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command; one whose distribution is missing says how to install it."""
+        if (command := super().get_command(context, cmd_name)) is not None or cmd_name not in ELSEWHERE:
+            return command
+        try:
+            loaded: click.Command = load(
+                COMMANDS_GROUP, cmd_name, ELSEWHERE[cmd_name], f"{PROGRAM} {cmd_name}"
+            )
+        except NotInstalled as missing:
+            raise click.ClickException(str(missing)) from missing
+        return loaded
+
+
+@click.group(cls=Program, invoke_without_command=True)
 @click.version_option(__version__, prog_name=PROGRAM)
 @click.pass_context
 def commands(context: click.Context) -> None:
@@ -78,7 +99,7 @@ def completion(shell: str) -> None:
     say(*source.split("\n"))
 
 
-for _command in (serve, rehearse, verify, import_journal, *COMMANDS):
+for _command in (serve, *COMMANDS):
     commands.add_command(_command)
 
 

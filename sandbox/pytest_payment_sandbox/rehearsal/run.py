@@ -1,0 +1,245 @@
+"""One run of a rehearsed test: its steps are recorded, and those that are to go otherwise do."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+from typing import TYPE_CHECKING, Any, Final
+
+from payment_sandbox.operations.history import short_path
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.calling import caller
+from payment_sandbox.projects.rehearsal import Do
+from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
+from payment_sandbox.scenarios.model import Subject
+from payment_sandbox.scenarios.variation import (
+    ACTION,
+    ATTEMPT,
+    PRESS,
+    READ,
+    WEBHOOK,
+    Acts,
+    Asked,
+    Instead,
+    Passes,
+    Repeat,
+    Step,
+    VariationEffect,
+)
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
+from pytest_payment_sandbox.rehearsal.scenes import Scene, others, played
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.project import Project
+
+FIRST: Final = 1  # the number of a webhook's first attempt
+NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
+MEETING_SECONDS: Final = 0.15
+READS_ALIKE_MAX: Final = 300  # in a row, without any time between them
+CUT_OFF: Final = Fault.read({"reset": True})
+RUNS_REHEARSED: Final = 1  # of a job, whose later runs are alike
+
+Visit = Callable[[Order, int], None]
+"""Opens the return page of an order, in some tabs."""
+
+
+class RehearsedRun:
+    """What a project asks during one run."""
+
+    def __init__(
+        self,
+        project: "Project",
+        changes: Sequence[ChangedStep] = (),
+        *,
+        elsewhere: bool = False,
+        visit: Visit | None = None,
+        restart: Callable[[], None] | None = None,
+        recorder: StepRecorder | None = None,
+    ) -> None:
+        """Rehearse a project; ``recorder`` numbers the steps of several projects.
+
+        With ``elsewhere``, webhooks are handled on other threads than the test's.
+        """
+        self.project = project
+        self.happened: list[ChangedStep] = []
+        self.waited_forever: list[str] = []
+        self.asked_without_end = ""  # the call that the shop repeats while nothing changes
+        self._last_read: tuple[str, datetime] | None = None
+        self._reads_alike = 0
+        self.visit = visit
+        self.restart = restart
+        self.has_steps = False
+        self._recorder = recorder or StepRecorder()
+        self._changes = {changed.step: changed for changed in changes}
+        self.is_elsewhere = elsewhere
+        self._answers: dict[str, dict[str, bytes]] = {}  # of each order by status, as the shop has seen it
+        self._is_on = True
+        self._is_resting = False
+        self._meeting: Barrier | None = None
+        self._is_acting = False  # somebody does something else than the test asked for
+
+    @property
+    def steps(self) -> list[Step]:
+        """What happened so far."""
+        return list(self._recorder.steps)
+
+    def rest(self) -> None:
+        """The test has ended: from now on, only what the shop's jobs read are steps."""
+        self._is_resting = True
+
+    def end(self) -> None:
+        """Record no more steps, and change nothing any more."""
+        self._is_on = False
+
+    # What the project asks
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the shop asks on although its calls are cut off by now."""
+        return self._reads_alike > 2 * READS_ALIKE_MAX
+
+    def _asks_without_end(self, method: str, path: str) -> bool:
+        """Whether the shop repeats a read again and again, while no time passes."""
+        read = (path, self.project.now()) if method == "GET" else None
+        self._reads_alike = self._reads_alike + 1 if read is not None and read == self._last_read else 0
+        self._last_read = read
+        if self._reads_alike < READS_ALIKE_MAX:
+            return False
+        self.asked_without_end = f"{method} {short_path(path)}"
+        return True
+
+    def call(self, method: str, path: str) -> Fault | None:
+        """The fault of a call of the shop."""
+        self._meet()
+        if self._asks_without_end(method, path):
+            return CUT_OFF
+        label = f"the shop's {method} {short_path(path)}"
+        effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
+        return effect if isinstance(effect, Fault) else None
+
+    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+        """What the shop sees of an order: what it has seen in the status before, if that is overtaken."""
+        seen, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
+        if is_stale:
+            return next((seen[other] for other in reversed(seen) if other != status), body)
+        seen[status] = body
+        return body
+
+    def webhook(self, delivery: Delivery) -> WebhookEffect | None:
+        """What happens to an attempt; only first attempts are steps."""
+        if delivery.next_number > FIRST or delivery.postponed:
+            return None
+        effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
+        if isinstance(effect, Together):
+            self._expect_two()
+        return effect if isinstance(effect, WebhookEffect) else None
+
+    def act(self, order_id: str, action: Action, do: Do) -> Order:
+        """What somebody does instead of acting so."""
+        if not self._is_on or self._is_resting or self._is_acting:
+            return do(action)
+        caller().begin_waiting()  # whatever is done instead may take long
+        order = self.project.find_order(order_id)
+        attempt = order.last_transaction
+        about = Acts(
+            action,
+            is_hosted=order.is_hosted,
+            has_return=order.return_url is not None,
+            has_others=bool(others(self.project, order)),
+            is_authorization=attempt is not None and attempt.capture_mode is not None,
+        )
+        label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
+        effect = self._effect(ACTION, label, about)
+        if not isinstance(effect, Action | Passes | Instead):
+            return do(action)
+        self._is_acting = True
+        try:
+            return played(effect, Scene(self.project, order_id, action, do, self.visit, self.restart))
+        finally:
+            self._is_acting = False
+
+    def decide(self, subject: Subject) -> Mapping[str, Any] | None:
+        """What the service decides for an attempt or a refund."""
+        methods = ", ".join(sorted(subject.methods))
+        label = "the refund" if subject.is_refund else f"the {methods} payment"
+        effect = self._effect(ATTEMPT, label, subject)
+        return effect if isinstance(effect, Mapping) else None
+
+    def waits_forever(self, method: str, path: str) -> None:
+        """A call without a time limit got no answer."""
+        self.waited_forever.append(f"{method} {short_path(path)}")
+
+    # What the shop's watcher asks
+
+    def press(self, method: str, path: str) -> Repeat | None:
+        """The test submits a form of the shop: whether and when it is submitted again."""
+        effect = self._effect(PRESS, f"the form {path}", Asked(method, path))
+        if not isinstance(effect, Repeat):
+            return None
+        if effect.at_once:
+            self._expect_two()
+        return effect
+
+    def _expect_two(self) -> None:
+        self._meeting = Barrier(2, timeout=MEETING_SECONDS)
+
+    def _meet(self) -> None:
+        """Let two handlers that run at the same moment make their calls together, unless one is held up."""
+        meeting = self._meeting
+        if meeting is not None:
+            try:
+                meeting.wait()
+            except BrokenBarrierError:
+                self._meeting = None
+
+    def _effect(
+        self, kind: str, label: str, about: Asked | Acts | Delivery | Subject
+    ) -> VariationEffect | None:
+        """What happens to the next step of a kind; None if it goes as it does."""
+        job = self.project.epoch.jobs.running
+        is_over = not self._is_on or (self._is_resting and (job is None or kind != READ))
+        if is_over or (job is not None and job.runs > RUNS_REHEARSED):
+            return None
+        self.has_steps = True
+        step = self._recorder.record(kind, label, about)
+        changed = self._changes.get(step.name)
+        if changed is None or not changed.change.fits(step):
+            return None
+        self.happened.append(changed)
+        return changed.change.effect
+
+
+UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+REPORTS: Final = (".html", ".htm", ".json")
+
+
+def seconds_of(text: str) -> float:
+    """Read a time such as ``60s`` or ``10m``.
+
+    Raises:
+        ValueError: it is none, or no time above zero that ends.
+    """
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
+    try:
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"takes a time above zero such as 60s or 10m, not {text!r}")
+    return seconds
+
+
+def check_report(name: str) -> None:
+    """Check the name of a report.
+
+    Raises:
+        ValueError: it is neither that of a page nor of JSON, or its folder is not there.
+    """
+    if Path(name).suffix not in REPORTS:
+        raise ValueError(f"takes an .html or a .json file, not {name!r}")
+    if not Path(name).absolute().parent.is_dir():
+        raise ValueError(f"takes a file in a folder that is there, not {name!r}")

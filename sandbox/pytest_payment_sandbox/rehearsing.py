@@ -1,0 +1,365 @@
+"""Rehearses a test under pytest: runs it as it is, then in its variations, and reports what was found."""
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from threading import get_ident
+from typing import Any, Final
+from zlib import crc32
+
+import pytest
+from _pytest import runner  # as plugins that run tests again do
+
+from payment_sandbox.operations.history import history
+from payment_sandbox.scenarios.variation import WEBHOOK
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.testing.books import BookEntry
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.rehearsed_test import Told, set_current_test
+from payment_sandbox.testing.shops.watching import set_pressed
+from payment_sandbox.web.pictures import sequence, svg
+from pytest_payment_sandbox import exploring_options
+from pytest_payment_sandbox.options import ERROR, review_mode
+from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
+from pytest_payment_sandbox.rehearsal.judging import (
+    Judged,
+    judge,
+    not_judged,
+    read_books,
+    stored_secrets,
+    told_secrets,
+    unrelated,
+)
+from pytest_payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+
+PROPERTY: Final = "payment_rehearsal"
+
+
+def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
+    """Note what the variations of a test showed, and fail it for findings."""
+    test = report_of(
+        item.nodeid,
+        explored,
+        lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
+    )
+    report.user_properties.append((PROPERTY, test))
+    if explored.findings or explored.unplayed:
+        lines = [
+            f"payment rehearsal: {summary([test])}",
+            "",
+            *lines_of(test),
+            *explored.unplayed,
+            *explored.notes,
+        ]
+        report.outcome = "failed"
+        report.longrepr = "\n".join(lines)
+
+
+def summarize(config: pytest.Config, terminalreporter: Any) -> None:
+    """Say at the end of a run what was rehearsed, and write the report."""
+    tests = _rehearsed(terminalreporter)
+    if not tests:
+        return
+    terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
+    notes = Counter(note for test in tests for note in test["notes"])
+    for note, count in sorted(notes.items()):
+        terminalreporter.write_line(f"  in {count} tests {note}")
+    file = config.getoption("payment_rehearse_report")
+    if file:
+        write(Path(file), tests)
+        terminalreporter.write_line(f"  all of it is in {file}")
+
+
+def _rehearsed(terminalreporter: Any) -> list[dict[str, Any]]:
+    """What was told of every test, also by the workers of pytest-xdist."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    properties = [each for report in reports for each in getattr(report, "user_properties", ())]
+    tests = {value["test"]: value for name, value in properties if name == PROPERTY}
+    return [tests[name] for name in sorted(tests)]
+
+
+BOOKS: Final = "payment_books"
+TRACES: Final = "payment_traces"
+RESTART: Final = "payment_shop_restart"
+NOT_JUDGED: Final = Judged([], (), ())
+NOT_SET_UP: Final = Judged(
+    [BookProblem("not-judged", "the test was not set up, so nothing is judged")], (), ()
+)
+
+
+class OneRun:
+    """One run of a test: its project is rehearsed from when the fixture makes it."""
+
+    def __init__(
+        self,
+        item: pytest.Item,
+        variation: ChangedSteps = (),
+        *,
+        elsewhere: bool = False,
+        baseline: Judged | None = None,
+    ) -> None:
+        self.variation = variation
+        self._baseline = baseline
+        self._item = item
+        self.judged: Judged | None = None
+        self.timeline = self.picture = ""
+        self._elsewhere = elsewhere
+        self._project: PaymentSandbox | None = None
+        self._told: Told | None = None
+        self._run: RehearsedRun | None = None
+        self._has_restart = self._has_return = False
+        self._thread_id = get_ident()
+        self._believed: list[list[BookEntry]] = []
+
+    def attach(self, project: PaymentSandbox, report: Told | None = None) -> None:
+        """Rehearse the test's project, but no further ones of the same test.
+
+        ``report`` has what a test case says instead of fixtures.
+        """
+        own = project.server.project_of(project.api_key)
+        if own is None or self._run is not None:
+            return
+        self._project, self._told = project, report
+        self._run = RehearsedRun(
+            own,
+            self.variation,
+            elsewhere=self._elsewhere,
+            visit=self._visit,
+            restart=self._restarted,
+        )
+        project._on_action = self._observe
+        own.rehearse(self._run)
+        set_pressed(self._pressed)
+
+    def ended(self, failure: BaseException | None) -> None:
+        """The test has ended: judge what is left."""
+        set_pressed(None)
+        self._has_restart = self._fixture(RESTART) is not None
+        project, run = self._project, self._run
+        if project is None or run is None or self.judged is not None:
+            return
+        self._has_return = project.application is not None
+        try:
+            self.judged = self._judge(project, run, failure)
+        except Exception as error:
+            if not self.variation:  # the test fails with it, as it is
+                raise
+            self.judged = not_judged(run, error)
+        if self.judged.problems:
+            self.timeline = project.timeline()
+            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
+
+    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
+        is_strict = not self.variation and review_mode(self._item) == ERROR
+        besides = unrelated(run.project) if is_strict else []  # before time passes that the test did not want
+        judged = judge(
+            run.project,
+            run,
+            lambda until: _advance(project, until),
+            self._fixture(BOOKS),
+            changes=self.variation,
+            failure=None if failure is None else f"{type(failure).__name__}: {failure}",
+            baseline=self._baseline,
+            believed=self._believed,
+        )
+        judged.problems.extend(besides)
+        judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
+        return judged
+
+    def read(self, report: pytest.TestReport) -> None:
+        """Look for secrets in what was logged and printed."""
+        if self.judged is not None and self._run is not None:
+            texts = [text for name, text in report.sections if name.startswith("Captured")]
+            self.judged.problems.extend(told_secrets(self._run.project, texts))
+
+    @property
+    def ran(self) -> Ran:
+        """What the run showed."""
+        run = self._run
+        if run is None or self.judged is None:
+            return Ran(NOT_SET_UP if self.variation else NOT_JUDGED, [], [], "", "")
+        return Ran(
+            self.judged,
+            run.steps,
+            run.happened,
+            self.timeline,
+            self.picture,
+            has_restart=self._has_restart,
+            has_return=self._has_return,
+        )
+
+    def _pressed(self, method: str, path: str) -> bool | None:
+        repeat = self._run.press(method, path) if self._run is not None else None
+        return repeat.at_once if repeat is not None else None
+
+    def _visit(self, order: Any, tabs: int) -> None:
+        if self._project is not None and self._project.application is not None:
+            with suppress(Exception):  # what the page makes of it is in the books
+                self._project.browser(self._project.application).returns(order.id, tabs)
+
+    def _observe(self) -> None:
+        """Note what the shop believes now; its database may belong to the test's thread."""
+        if get_ident() == self._thread_id:
+            with suppress(Exception):  # in the middle of a test a book may have no answer
+                self._believed.append(read_books(self._fixture(BOOKS))[0])
+
+    def _restarted(self) -> None:
+        restart = self._fixture(RESTART)
+        if restart is not None:
+            restart()
+
+    def _fixture(self, name: str) -> Any:
+        if self._told is not None:
+            return self._told(name)
+        return getattr(self._item, "funcargs", {}).get(name)
+
+
+def _advance(project: PaymentSandbox, until: datetime) -> None:
+    with suppress(Exception):  # what a handler raises for the test, which has ended
+        project.clock.advance(to=until, timeout_seconds=20)
+
+
+RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
+
+
+class RehearsedItem:
+    """The rehearsal of a test run."""
+
+    def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
+        self._config = config
+        self._until_seconds = monotonic_seconds() + budget_seconds
+        self._only = only
+        self._left_items = 0
+        self.clock = f"frozen@{wall_now().isoformat()}"
+
+    def expect(self, count: int) -> None:
+        """The budget is shared by this many tests."""
+        self._left_items = max(1, count)
+
+    def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Run a test as it is and in its variations, and report it once."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        reports, ran = _once(item, OneRun(item))
+        explored = None
+        if all(report.passed for report in reports) and ran.steps:
+            _take_time(item)
+            explored = self._explored(item, ran)
+        self._left_items -= 1
+        reports += _end_shared(item, nextitem)
+        for report in reports:
+            if explored is not None and report.when == "call":
+                tell(report, explored, item)
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _explored(self, item: pytest.Item, baseline: Ran) -> Explored:
+        now = monotonic_seconds()
+        until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
+        explorer = Explorer(
+            lambda variation: _once(item, OneRun(item, variation, baseline=baseline.judged))[1],
+            lambda: monotonic_seconds() < until_seconds,
+            seed=crc32(item.nodeid.encode()),
+            first=self._failed_before(item),
+            threads=lambda: _works_elsewhere(item, baseline),
+        )
+        if self._only:
+            return explorer.only(self._only, baseline)
+        explored = explorer.explore(baseline)
+        self._remember(item, explored)
+        return explored
+
+    def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:
+        cache = getattr(self._config, "cache", None)
+        known = cache.get(f"payment-rehearsal/{crc32(item.nodeid.encode())}", []) if cache is not None else []
+        variations = []
+        for text in known:
+            with suppress(ValueError):  # of another release
+                variations.append(parse_variation(text))
+        return variations
+
+    def _remember(self, item: pytest.Item, explored: Explored) -> None:
+        cache = getattr(self._config, "cache", None)
+        if cache is not None:
+            names = [finding.name for finding in explored.findings if finding.variation]
+            cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
+
+
+def prepared(session: pytest.Session) -> RehearsedItem:
+    """The rehearsal that the options ask for.
+
+    Raises:
+        pytest.UsageError: the variation is none.
+    """
+    asked = session.config.getoption("payment_rehearse_only")
+    try:
+        only = parse_variation(asked) if asked else ()
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--payment-rehearse-only: {wrong}") from None
+    rehearsal = RehearsedItem(
+        session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
+    )
+    workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
+    rehearsal.expect(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
+    return rehearsal
+
+
+def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Judge a run once the test has ended, whether it passed or not."""
+    run = item.stash.get(RUN, None)
+    try:
+        outcome = yield
+    except BaseException as failure:
+        if run is not None and not isinstance(failure, KeyboardInterrupt):
+            run.ended(failure)
+        raise
+    if run is not None:
+        run.ended(None)
+    return outcome
+
+
+def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
+    """Run a test once, with fixtures of its own; what it shares with others stays."""
+    item.stash[RUN] = run
+    initialize: Any = getattr(item, "_initrequest", None)
+    if initialize is not None:
+        initialize()
+    reports = [runner.call_and_report(item, "setup", log=False)]
+    if reports[0].passed:
+        set_current_test(run)
+        reports.append(runner.call_and_report(item, "call", log=False))
+        set_current_test(None)
+        run.read(reports[-1])
+    parent: Any = item.parent
+    reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))
+    return reports, run.ran
+
+
+def _take_time(item: pytest.Item) -> None:
+    """End the time limit that pytest-timeout has for a test: all its variations take longer."""
+    cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
+    if cancel is not None:
+        cancel(item=item)
+
+
+def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """End the fixtures that no later test needs; a report if that fails."""
+    teardown = runner.CallInfo.from_call(
+        lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown"
+    )
+    if teardown.excinfo is None:
+        return []
+    return [item.ihook.pytest_runtest_makereport(item=item, call=teardown)]
+
+
+def _works_elsewhere(item: pytest.Item, baseline: Ran) -> bool:
+    """Whether the shop's handlers work on other threads than the test's; without webhooks, who knows."""
+    if not any(step.kind == WEBHOOK for step in baseline.steps):
+        return False
+    reports, ran = _once(item, OneRun(item, elsewhere=True))
+    if any(report.failed for report in reports):
+        return False
+    return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)
