@@ -12,6 +12,7 @@ DATABASES: Final = "payment_sandbox.databases"
 METRICS: Final = "payment_sandbox.metrics"
 
 SERVER: Final = "payment-sandbox[server]"
+TLS: Final = "payment-sandbox[tls]"
 COMPANY: Final = "payment-sandbox-company"
 OF_COMMANDS: Final = {
     "rehearse": "pytest-payment-sandbox",
@@ -26,6 +27,17 @@ class NotInstalled(Exception):
 
     def __init__(self, what: str, distribution: str) -> None:
         super().__init__(f"{what} needs {distribution}: pip install '{distribution}'")
+
+
+def missing_library(error: ModuleNotFoundError) -> NotInstalled:
+    """Say which extra brings a library that is not installed.
+
+    Raises:
+        ModuleNotFoundError: the same error, for a module of ours.
+    """
+    if error.name is None or error.name.startswith(__package__):
+        raise error
+    return NotInstalled(f"this ({error.name} is missing)", SERVER)
 
 
 def installed(group: str) -> dict[str, Any]:

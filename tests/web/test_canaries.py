@@ -142,7 +142,7 @@ class Flood:
 
     def routes(self) -> Iterator[tuple[Rule, str, Facts]]:
         """The routes to call, with their methods."""
-        for rule, facts in described_routes(self.app):
+        for rule, facts in described_routes(self.app.complete()):
             if rule.endpoint not in NOT_CALLED:
                 yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
 
@@ -341,11 +341,11 @@ def test_whatever_is_repeated_is_a_field() -> None:
     with make_server() as server:
         fields = [
             f"{rule.endpoint}/{field.path}"
-            for rule, facts in described_routes(server.app)
+            for rule, facts in described_routes(server.app.complete())
             if facts.reads is not None
             for field in fields_of(facts.reads())
         ]
-        endpoints = {rule.endpoint for rule, _ in described_routes(server.app)}
+        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.complete())}
     for pattern in REPEATED:
         assert any(re.match(pattern, field) for field in fields), pattern
     assert NOT_CALLED.keys() <= endpoints

@@ -13,7 +13,7 @@ from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.extensions import COMMANDS as COMMANDS_GROUP
 from payment_sandbox.extensions import OF_COMMANDS as ELSEWHERE
-from payment_sandbox.extensions import NotInstalled, installed, load
+from payment_sandbox.extensions import NotInstalled, installed, load, missing_library
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -124,6 +124,8 @@ def _run() -> NoReturn:
         fail(" ".join([*error.format_message().split(), *_example(error)]))
     except OSError as error:
         fail(f"cannot write: {error.strerror}")
+    except ModuleNotFoundError as error:
+        fail(str(missing_library(error)))
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to clean up

@@ -364,16 +364,17 @@ def serve(
         announce(announced, as_json=log_format == "json")
     with activity or nullcontext():
         others.begin()
-        _warm_up(stopped)
+        _warm_up(server, stopped)
         stopped.wait()
         others.begin_to_end()
         server.stop(NOTICED_SECONDS)
         others.end()
 
 
-def _warm_up(stopped: Event) -> None:
-    """Load what the server's threads need, once the first requests are answered."""
+def _warm_up(server: "Server", stopped: Event) -> None:
+    """Load the pages, and what the server's threads need, once the first requests are answered."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
+        server.app.complete()
         with LOADING:
             from payment_sandbox.serving.posting import warm_up
 

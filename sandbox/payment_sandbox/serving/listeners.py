@@ -6,6 +6,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
+from payment_sandbox.extensions import SERVER, NotInstalled
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.http import HttpServer
     from payment_sandbox.serving.wsgi import Application
 
+REFUSE_SECONDS: Final = 1.0
+REFUSED_BYTES: Final = 1 << 16
 UNREACHABLE_URL: Final = "http://payment-sandbox.test"
 
 
@@ -81,11 +84,27 @@ class OnFirstConnection:
             is_stopped = any(key.fileobj == self._end for key, _ in selector.select())
         if is_stopped:
             return
-        with LOADING:
-            from payment_sandbox.serving.http import HttpServer  # deferred: takes a tenth of a second
-
+        try:
+            with LOADING:
+                from payment_sandbox.serving.http import HttpServer  # deferred: takes a tenth of a second
+        except ModuleNotFoundError:
+            self._refuse_all()
+            return
         self._server = HttpServer(self._socket)
         self._server.start(application)
+
+    def _refuse_all(self) -> None:
+        """Answer every connection with how to install the HTTP server, until stopped."""
+        body = f"{NotInstalled('a request over a socket', SERVER)}; or send it with payment_sandbox.session"
+        head = f"HTTP/1.1 501 Not Implemented\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._end, selectors.EVENT_READ)
+            while all(key.fileobj != self._end for key, _ in selector.select()):
+                with suppress(OSError), self._socket.accept()[0] as connection:
+                    connection.settimeout(REFUSE_SECONDS)
+                    connection.recv(REFUSED_BYTES)
+                    connection.sendall(f"{head}{body}".encode())
 
 
 class Nowhere:

@@ -215,7 +215,7 @@ def description() -> str:
         from payment_sandbox.web.openapi import document  # deferred, for a faster start
 
     public_url = "http://127.0.0.1:8080"
-    return document(make_app(unattended_registry(), public_url=public_url), public_url, make_app)
+    return document(make_app(unattended_registry(), public_url=public_url).complete(), public_url, make_app)
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
