@@ -92,7 +92,7 @@ rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	.venv-dist/bin/pip install --quiet --disable-pip-version-check -c requirements-dev.lock hatchling shiv
 	@touch $@
 
-dist: .venv-dist/stamp  ## Build the wheel and the single file payment-sandbox.pyz into dist/
+dist: .venv-dist/stamp  ## Build wheels, sdists and the single file payment-sandbox.pyz into dist/
 	.venv-dist/bin/python tests/dist.py
 
 COMPILE := $(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header

@@ -1,9 +1,9 @@
-"""Builds what is published: the wheel, and one file that runs with any Python from 3.11 on.
+"""Builds what is published: wheels and sdists of all distributions, and one file that runs with any Python.
 
     make dist
 
 The single file holds every dependency as pinned. Compiled ones are in it for each Python and platform, side
-by side: the names of their files differ. Both files are built twice, and have to be the same to the byte.
+by side: the names of their files differ. Everything is built twice, and must be the same to the byte.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 ROOT = Path(__file__).parent.parent
+PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))
 FILE = "payment-sandbox.pyz"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 LINUX = ("manylinux2014_x86_64", "manylinux_2_28_x86_64", "manylinux_2_34_x86_64")
@@ -33,15 +34,14 @@ EPOCH = "1767225600"  # 2026-01-01: the time of all files in both, so that they 
 
 
 def build(folder: Path, downloads: Path) -> list[Path]:
-    """Build both files in a folder; ``downloads`` keeps what is fetched for the next time."""
-    folder.mkdir(parents=True)
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
-    (wheel,) = folder.glob("*.whl")
+    """Build everything in a folder; ``downloads`` keeps what is fetched for the next time."""
+    built = distributions(folder)
+    ours = [path for path in built if path.suffix == ".whl"]
     with TemporaryDirectory() as temporary:
         site = Path(temporary) / "site"
         site.mkdir()
-        for found in [*wheels(downloads), wheel]:
-            with ZipFile(found) as archive:
+        for wheel in [*wheels(downloads), *ours]:
+            with ZipFile(wheel) as archive:
                 archive.extractall(site)
         for file in site.rglob("*"):
             os.utime(file, (int(EPOCH), int(EPOCH)))
@@ -59,7 +59,15 @@ def build(folder: Path, downloads: Path) -> list[Path]:
             str(single),
             *options,
         )
-    return [wheel, single]
+    return [*built, single]
+
+
+def distributions(folder: Path, projects: Sequence[Path] = PROJECTS) -> list[Path]:
+    """Build the wheels and sdists of distributions in a new folder."""
+    folder.mkdir(parents=True)
+    for project in projects:
+        run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=project)
+    return sorted(folder.iterdir())
 
 
 def wheels(folder: Path) -> list[Path]:
@@ -111,10 +119,10 @@ def download(folder: Path, python: str, platforms: Sequence[str], *what: str) ->
     run(sys.executable, "-m", "pip", "download", *options, *tags, *what)
 
 
-def run(*command: str) -> None:
+def run(*command: str, cwd: Path = ROOT) -> None:
     """Run a command, and show what it says only if it fails."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "PYTHONHASHSEED": "0"}
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
+    subprocess.run(command, cwd=cwd, check=True, capture_output=True, env=environment)
 
 
 def digest(file: Path) -> str:

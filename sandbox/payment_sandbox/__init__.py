@@ -83,3 +83,8 @@ def __getattr__(name: str) -> Any:
         if name == "answers":  # the types of the control API's answers
             return import_module("payment_sandbox.web.answers.records")
         return getattr(import_module(_HOME_OF.get(name, "payment_sandbox.scenarios.effects")), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

@@ -92,6 +92,7 @@ class SandboxFlask(Flask):
             for face in (*self._faces, *load()):
                 whole.add(face)
         self.blueprints, self.view_functions = whole.blueprints, whole.view_functions
+        self.jinja_env = whole.jinja_env  # with the filters of all faces
         self._faces, self._routes, self.url_map = whole._faces, whole._routes, whole.url_map
         self.site.adapter = whole.url_map.bind("sandbox")
         return self
