@@ -9,6 +9,7 @@ import requests
 import payment_sandbox
 from payment_sandbox.operations.review.lessons import LESSONS, PAGE
 from payment_sandbox.testing.project import PaymentSandbox
+from pytest_payment_sandbox.rehearsal import judging as judging_module
 from pytest_payment_sandbox.rehearsal.books import CHECKS
 from tests.support.driver import Sandbox
 
@@ -26,7 +27,7 @@ def test_every_finding_of_the_review_has_a_lesson() -> None:
 
 def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
     """But for those whose words are the user's own, and those about the run itself."""
-    judging = (SOURCE / "rehearsal" / "judging.py").read_text()
+    judging = Path(judging_module.__file__).read_text()
     kinds = {*CHECKS, *re.findall(r'Problem\("([a-z-]+)"', judging), "unknown-money"}
     assert kinds - {"test", "invariant", "not-judged"} <= LESSONS.keys()
 
