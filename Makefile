@@ -89,7 +89,7 @@ rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 
 .venv-dist/stamp: requirements-dev.lock
 	$(PYTHON) -m venv .venv-dist
-	.venv-dist/bin/pip install --quiet --disable-pip-version-check -c requirements-dev.lock hatchling shiv
+	.venv-dist/bin/pip install --quiet --disable-pip-version-check -c requirements-dev.lock hatchling shiv twine check-wheel-contents
 	@touch $@
 
 dist: .venv-dist/stamp  ## Build wheels, sdists and the single file payment-sandbox.pyz into dist/

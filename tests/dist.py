@@ -112,6 +112,12 @@ def compiled(folder: Path, wheel: Path) -> Iterator[Path]:
             yield from place.glob(f"{name}-*.whl")
 
 
+def check(built: Sequence[Path]) -> None:
+    """Check the metadata of wheels and sdists, and the contents of wheels, as an index does."""
+    run(sys.executable, "-m", "twine", "check", "--strict", *map(str, built))
+    run(sys.executable, "-m", "check_wheel_contents", *(str(path) for path in built if path.suffix == ".whl"))
+
+
 def download(folder: Path, python: str, platforms: Sequence[str], *what: str) -> None:
     """Download wheels for a Python and a platform, without their dependencies."""
     tags = [part for platform in platforms for part in ("--platform", platform)]
@@ -142,6 +148,7 @@ def main() -> None:
         differing = [one.name for one, other in zip(once, again, strict=True) if digest(one) != digest(other)]
         if differing:
             sys.exit(f"built twice, these differ: {', '.join(differing)}")
+        check(once[:-1])
         target.mkdir(exist_ok=True)
         for file in once:
             shutil.copy2(file, target)

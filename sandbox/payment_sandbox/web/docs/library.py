@@ -36,7 +36,15 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "settings",
         "security",
     ),
-    "Look it up": ("troubleshooting", "merchant-api", "control-api", "python", "errors", "fidelity"),
+    "Look it up": (
+        "troubleshooting",
+        "merchant-api",
+        "control-api",
+        "python",
+        "errors",
+        "fidelity",
+        "versions",
+    ),
     "Work on it": ("contributing",),
 }
 NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
