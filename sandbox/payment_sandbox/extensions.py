@@ -4,7 +4,7 @@ Each registers an entry point; nothing here knows more of it than its name. ``IN
 a name that no installed distribution has.
 """
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 COMMANDS: Final = "payment_sandbox.commands"
@@ -40,7 +40,7 @@ def missing_library(error: ModuleNotFoundError) -> NotInstalled:
     return NotInstalled(f"this ({error.name} is missing)", SERVER)
 
 
-def installed(group: str) -> dict[str, Any]:
+def installed(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name; ``load()`` gives what they stand for."""
     return {entry.name: entry for entry in entry_points(group=group)}
 

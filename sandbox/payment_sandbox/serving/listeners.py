@@ -103,7 +103,7 @@ class PlainServer:
             def log(self, *_: object) -> None:
                 """Write nothing: the journal has all calls."""
 
-            def connection_dropped(self, error: BaseException, environ: Any = None) -> None:
+            def connection_dropped(self, error: BaseException, environ: object = None) -> None:
                 """Close a connection that a fault cuts."""
                 self.close_connection = True
 
