@@ -1,6 +1,7 @@
 """Lists: filters, search, counts; the first steps; and what a test of the webhook address says."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,9 +61,48 @@ def test_the_journal_is_filtered(sandbox: Sandbox, query: str, shown: list[str])
     sandbox.get("/v1/orders/order-unknown/")
     sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/")
     page = Dashboard(sandbox).open(f"journal/?{query}")
-    rows = page.ids.get("journal", "")
-    assert [status for status in ("201", "404", "409") if f"{status} " in rows] == shown
+    rows = page.answer.text
+    assert [status for status in ("201", "404", "409") if f">{status}</span>" in rows] == shown
     assert ("no-match" in page.ids) == (not shown)
+
+
+def test_the_journal_is_a_table(sandbox: Sandbox) -> None:
+    """Each row says when, what and for which order; a new day begins under its own heading."""
+    sandbox.place(card(), merchant_order_id="S-5", amount=1295)
+    sandbox.advance("P1D")
+    sandbox.get("/v1/orders/nobody/")
+    page = Dashboard(sandbox).open("journal/")
+    rows = page.ids["journal"]
+    assert rows.index("Monday 2 March 2026") < rows.index("nobody") < rows.index("Sunday 1 March 2026")
+    assert "12:00:00.000" in rows
+    assert "Creates the order · €12.95" in rows
+    assert re.search(r"S-5\s*[0-9.]+ ms", rows)
+    assert not any(link.endswith("/orders/nobody/") for link in page.links), "there is no such order"
+
+
+def test_a_request_leads_to_its_neighbours(sandbox: Sandbox) -> None:
+    """The oldest one has no older one, the newest no newer one; the command makes the same request."""
+    order = sandbox.place(card(), merchant_order_id="it's S-6")
+    sandbox.get(f"/v1/orders/{order['id']}/?fields[]=amount_details")
+    browser = Dashboard(sandbox)
+    newest, oldest = (link for link in browser.open("journal/").links if "/requests/" in link)
+    page = browser.open(f"{sandbox.url}{newest}")
+    assert ("older" in page.ids, "newer" in page.ids) == (True, False)
+    assert "newer" in browser.open(f"{sandbox.url}{oldest}").ids
+    for address, status in ((newest, "200"), (oldest, "201")):
+        command = browser.open(f"{sandbox.url}{address}").ids["request-curl"]
+        done = subprocess.run(
+            ["sh", "-c", f"{command} -s -o /dev/null -w '%{{http_code}}'"],
+            env={**os.environ, "SANDBOX_API_KEY": sandbox.key},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        assert done.stdout == status
+    entries = sandbox.get("/control/journal/").json()["items"]
+    assert entries[0]["request"] == entries[-1]["request"]
+    assert entries[1]["query"] == entries[-2]["query"]
 
 
 def test_the_first_steps_tick_themselves_off(sandbox: Sandbox, shop: Shop) -> None:

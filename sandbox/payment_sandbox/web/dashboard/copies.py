@@ -1,6 +1,7 @@
 """What developers copy of an order: the command that creates it, and a test that replays it."""
 
 import json
+import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import timedelta
 from operator import attrgetter
@@ -35,17 +36,18 @@ UNANSWERED = 503  # what the test's shop answers where the real one did not answ
 ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
-def curl(project: Project, created: JournalEntry | None) -> str | None:
-    """The command that creates the same order as this request; None if there was none, or it is forgotten."""
-    body = request_record(project, created)["request"] if created is not None else None
-    if created is None or not isinstance(body, dict):
+def curl(project: Project, entry: JournalEntry | None) -> str | None:
+    """The command that makes the same request; None if there was none, or its body is no JSON object."""
+    body = request_record(project, entry)["request"] if entry is not None else None
+    if entry is None or not isinstance(body, dict | None):
         return None
-    text = json.dumps(body, ensure_ascii=False)
-    quoted = "".join(map(_escaped, text)).replace("'", "'\\''")
-    return (
-        f'curl -u "$SANDBOX_API_KEY": {project.services.public_url}{created.path} \\\n'
-        f"  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
-    )
+    url = shlex.quote(f"{project.services.public_url}{entry.path}{'?' if entry.query else ''}{entry.query}")
+    method = "" if entry.method == ("GET" if body is None else "POST") else f"-X {entry.method} "
+    command = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {method}{url}'
+    if body is None:
+        return command
+    quoted = "".join(map(_escaped, json.dumps(body, ensure_ascii=False))).replace("'", "'\\''")
+    return f"{command} \\\n  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
 
 
 def creation_of(project: Project, order: Order) -> JournalEntry | None:

@@ -12,7 +12,6 @@ from urllib.parse import urlencode, urlsplit
 from flask import Blueprint, Response
 
 from payment_sandbox.kernel.patterns import NOT_TEXT, UUID
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
@@ -110,8 +109,15 @@ dashboard.add_app_template_global(fault_in_words, "fault_name")
 @dashboard.app_template_filter("clock")
 def clock_text(at: datetime | str) -> str:
     """A time for people, to the second."""
-    text = at if isinstance(at, str) else timestamp(at)
-    return text[:19].replace("T", " ")
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return f"{moment.day} {moment:%b %Y %H:%M:%S}"
+
+
+@dashboard.app_template_filter("day")
+def day_text(at: str) -> str:
+    """The day of a time, in full."""
+    moment = datetime.fromisoformat(at)
+    return f"{moment:%A} {moment.day} {moment:%B %Y}"
 
 
 @dashboard.app_template_filter("moment_of_day")

@@ -1,6 +1,7 @@
 """What happened, in detail: webhooks, requests, the journal, the review, stored cards and QR codes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 from flask import Response
@@ -17,7 +18,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_url,
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
-from payment_sandbox.operations.in_words import why_refused
+from payment_sandbox.operations.in_words import asked, why_refused
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.journal import JournalEntry
@@ -29,7 +30,7 @@ from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.again import made_by_hand
-from payment_sandbox.web.dashboard.copies import pretty
+from payment_sandbox.web.dashboard.copies import curl, pretty
 from payment_sandbox.web.dashboard.frame import (
     LIVE,
     POSTED,
@@ -169,7 +170,7 @@ def get_journal_view(call: Call, project_id: str) -> Response:
         "journal",
         project,
         "journal",
-        rows=[_with_reason(project, entry) for entry in page[:ROWS_SHOWN]],
+        rows=list(_call_rows(project, page[:ROWS_SHOWN])),
         has_more=len(page) > ROWS_SHOWN,
         dropped=journal.dropped,
         wanted=wanted,
@@ -178,20 +179,50 @@ def get_journal_view(call: Call, project_id: str) -> Response:
     )
 
 
-def _with_reason(project: Project, entry: JournalEntry) -> dict[str, object]:
-    """A request of the journal; of a refused one, why."""
-    refused = project.epoch.journal.find(entry.id) if entry.rule is not None else None
-    return {**journal_summary(entry), "why": why_refused(refused) if refused is not None else ""}
+def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[str, object]]:
+    """Requests of the journal in words, with the time they took; of a refused one, why."""
+    epoch, ids = project.epoch, {entry.id for entry in page}
+    whole = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
+    for entry in page:
+        known = whole.get(entry.id, entry)
+        words = asked(known) if entry.rule is None else why_refused(known)
+        yield {
+            **journal_summary(entry),
+            "order_id": entry.order_id if epoch.store.order(entry.order_id or "") is not None else None,
+            "words": epoch.journal.masked(words),
+            "took_ms": _took_ms(entry),
+        }
+
+
+def _took_ms(entry: JournalEntry) -> float | None:
+    """How long the sandbox needed for a request, in milliseconds of real time."""
+    if entry.real_at is None or entry.answered_at is None:
+        return None
+    return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
 
 
 @route(dashboard, "GET", f"{PROJECT}/requests/<entry_id>/", **VIEW)
 def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
-    """Show one request and its response, with headers and bodies."""
+    """Show one request and its response, with headers and bodies, and the way to its neighbours."""
     project = enter(call, project_id)
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r} (any more)")
-    return show(call, "request", project, "journal", entry=request_record(project, entry), pretty=pretty)
+    ids = [known.id for known in project.epoch.journal.unmasked()]
+    at = ids.index(entry_id)
+    return show(
+        call,
+        "request",
+        project,
+        "journal",
+        entry=request_record(project, entry),
+        why=why_refused(entry),
+        took_ms=_took_ms(entry),
+        curl=curl(project, entry),
+        older=ids[at - 1] if at else None,
+        newer=next(iter(ids[at + 1 : at + 2]), None),
+        pretty=pretty,
+    )
 
 
 @route(dashboard, "GET", f"{PROJECT}/review/", **VIEW)

@@ -130,7 +130,9 @@ document.addEventListener("click", async (event) => {
     const record = page.getElementById("record");
     if (!record) { location.href = address; return; }
     document.getElementById("dialog-body").replaceChildren(record);
-    dialog.showModal();
+    enhance();
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
   }
 });
 
