@@ -80,6 +80,45 @@ def test_the_journal_is_a_table(sandbox: Sandbox) -> None:
     assert not any(link.endswith("/orders/nobody/") for link in page.links), "there is no such order"
 
 
+def test_webhooks_say_how_far_they_have_come(watched: Sandbox, shop: Shop) -> None:
+    """In the list and on their pages; the clock runs to the next attempt by one click."""
+    shop.answer = lambda received: 500
+    shop.says = b'{"error": "no such order"}'
+    watched.acted(watched.place(card(), merchant_order_id="S-7"), "customer visit")
+    watched.settle()
+    browser = Dashboard(watched)
+    assert "pending (will retry)" in browser.open("webhooks/").ids["webhooks"]
+    assert "no such order" in browser.open("webhooks/?state=pending&text=s-7").ids["webhooks"]
+    assert "no-match" in browser.open("webhooks/?text=S-8").ids
+    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    assert page.ids["summary"] == "Pending: 1 of 10 attempts failed, next at 12:02."
+    page = browser.press(page, next(value for value in page.buttons if value.endswith("12:02:00+00:00")))
+    assert page.ids["summary"] == "Pending: 2 of 10 attempts failed, next at 12:04."
+    assert page.text.index("Attempt 2") < page.text.index("Attempt 1"), "the newest is first"
+    watched.advance("PT1H")
+    assert "gave up" in browser.open("webhooks/?state=failed").ids["webhooks"]
+    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    assert page.ids["summary"].startswith("Gave up after 10 attempts: your shop answered 500 in ")
+    shop.answer = lambda received: 204
+    page = browser.press(page, "redeliver")
+    assert page.ids["summary"].startswith("Delivered at attempt 11: your shop answered 204 in ")
+
+
+def test_a_webhook_lost_by_a_fault_is_not_called_delivered(watched: Sandbox) -> None:
+    """Until it is delivered by hand."""
+    watched.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    watched.acted(watched.place(card()), "customer visit")
+    watched.settle()
+    browser = Dashboard(watched)
+    assert "lost (fault)" in browser.open("webhooks/?state=lost").ids["webhooks"]
+    assert "no-match" in browser.open("webhooks/?state=delivered").ids
+    watched.delete("/control/faults/")
+    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    assert "your shop never received it" in page.ids["summary"]
+    page = browser.press(page, "redeliver")
+    assert page.ids["summary"].startswith("Delivered: your shop answered ")
+
+
 def test_a_request_leads_to_its_neighbours(sandbox: Sandbox) -> None:
     """The oldest one has no older one, the newest no newer one; the command makes the same request."""
     order = sandbox.place(card(), merchant_order_id="it's S-6")

@@ -78,9 +78,14 @@ def _escaped(letter: str) -> str:
 
 def pretty(body: Any) -> str:
     """A body for people: JSON with line breaks, other text as it is."""
-    if body is None:
-        return ""
-    return body if isinstance(body, str) else json.dumps(body, indent=2, ensure_ascii=False)
+    if isinstance(body, str):
+        try:
+            body = json.loads(body) if body.startswith(("{", "[")) else body
+        except (ValueError, RecursionError):
+            return str(body)
+    if body is None or isinstance(body, str):
+        return body or ""
+    return json.dumps(body, indent=2, ensure_ascii=False)
 
 
 def test_code(project: Project, order: Order, findings: Iterable[Finding]) -> str | None:

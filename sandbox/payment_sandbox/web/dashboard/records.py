@@ -1,14 +1,15 @@
 """What happened, in detail: webhooks, requests, the journal, the review, stored cards and QR codes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
-from typing import Final, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 from flask import Response
 from marshmallow import validate
 
 from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
-from payment_sandbox.kernel.times import Period
+from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.operations.agenda import applies
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.deliver_webhook import (
     find_delivery,
@@ -19,13 +20,21 @@ from payment_sandbox.operations.deliver_webhook import (
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
 from payment_sandbox.operations.in_words import asked, why_refused
+from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import (
+    DELIVERIES_MAX,
+    DROPPED_BY_SCENARIO,
+    Delivery,
+    DeliveryState,
+    Reply,
+)
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.outbox import Changed
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_path
-from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
+from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
@@ -43,35 +52,115 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.verdict import kinds, known_review
+from payment_sandbox.web.dashboard.verdict import kinds, known_review, moment_of_day
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
 BODY_LENGTH_MAX: Final = 16_384
+LOST: Final = "lost"
+OUTCOMES: Final = {
+    DeliveryState.PENDING.value: "pending (will retry)",
+    DeliveryState.DELIVERED.value: "delivered",
+    DeliveryState.FAILED.value: "gave up",
+    LOST: "lost (fault)",
+}
 LATER: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
 CALL_KINDS: Final = {"2xx": "done", "3xx": "not changed", "4xx": "refused", "5xx": "failed", "cut": "cut"}
 PROJECT: Final = "/dashboard/<project_id>"
 
 
+class WebhookFilter(NamedTuple):
+    """Which webhooks to show; empty means any."""
+
+    state: str  # one of OUTCOMES
+    text: str  # in the order's number or id, or in the status
+
+    def has(self, project: Project, delivery: Delivery) -> bool:
+        """Whether a webhook is one of them."""
+        if self.state not in ("", outcome(delivery)):
+            return False
+        order = project.epoch.store.order(delivery.order_id) if self.text else None
+        texts = (delivery.order_id, delivery.status, order.merchant_order_id if order is not None else None)
+        return any(self.text.casefold() in (text or "").casefold() for text in texts)
+
+
+def outcome(delivery: Delivery) -> str:
+    """The state of a webhook; a fault that drops it makes it look delivered, so that is ``lost``."""
+    delivering = [attempt.reply for attempt in delivery.tries if attempt.reply.is_delivered]
+    is_lost = bool(delivering) and all(reply.warning == DROPPED_BY_SCENARIO for reply in delivering)
+    return LOST if is_lost else str(delivery.state)
+
+
+def summary(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
+    """How far a webhook has come, in a sentence."""
+    known, tries = outcome(delivery), delivery.tries
+    failed = sum(not attempt.reply.is_delivered for attempt in tries)
+    if known == DeliveryState.PENDING:
+        comes = (
+            f"next at {moment_of_day(next_at, now)}" if next_at is not None else "the next one is under way"
+        )
+        return f"Pending: {failed} of {DELIVERIES_MAX} attempts failed, {comes}."
+    if known == LOST:
+        return "Lost by a fault: your shop never received it, and the service takes it for delivered."
+    answer = _answer(tries[-1].reply) if tries else "sent by hand"
+    if known == DeliveryState.FAILED:
+        return f"Gave up after {failed} attempts: {answer}."
+    return f"Delivered{f' at attempt {tries[-1].number}' if failed else ''}: {answer}."
+
+
+def _answer(reply: Reply) -> str:
+    if reply.status is None:
+        return reply.error or reply.warning or "there was no answer"
+    return f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
+
+
+def _next_tries(epoch: Epoch) -> dict[str, datetime]:
+    """When the next attempt of each pending webhook is due, by the webhook's id."""
+    next_tries: dict[str, datetime] = {}
+    for due in epoch.timeline:
+        if type(due.item) is AttemptDelivery and applies(epoch, due):
+            next_tries.setdefault(due.item.delivery_id, due.at)
+    return next_tries
+
+
+def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str, Any]]:
+    """Webhooks with how far they have come."""
+    epoch = project.epoch
+    is_waiting = any(delivery.state is DeliveryState.PENDING for delivery in shown)
+    next_tries = _next_tries(epoch) if is_waiting else {}
+    return [
+        {
+            **delivery_record(delivery, project.masking),
+            "created": timestamp(delivery.created),
+            "outcome": outcome(delivery),
+            "tried": len(delivery.tries),
+            "next_at": next_tries[delivery.id].isoformat() if delivery.id in next_tries else None,
+            "summary": summary(delivery, next_tries.get(delivery.id), epoch.now()),
+        }
+        for delivery in shown
+    ]
+
+
 @route(dashboard, "GET", f"{PROJECT}/webhooks/", **VIEW)
 def get_webhooks_view(call: Call, project_id: str) -> Response:
-    """Show the webhooks, newest first, with each attempt."""
+    """Show the webhooks, newest first."""
     project = enter(call, project_id)
-    state, store = call.request.args.get("state") or None, project.epoch.store
+    store = project.epoch.store
+    wanted = WebhookFilter(*(call.request.args.get(name, "").strip() for name in WebhookFilter._fields))
     deliveries = store.deliveries()
-    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
+    newest = (delivery for delivery in reversed(deliveries) if wanted.has(project, delivery))
     args, remark = known_only(call.request.args, before=store.delivery)
     query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
-    page = newest_page(wanted, query, lambda known: store.delivery(known) is not None)[::-1]
+    page = newest_page(newest, query, lambda known: store.delivery(known) is not None)[::-1]
     return show(
         call,
         "webhooks",
         project,
         "webhooks",
-        rows=[delivery_summary(delivery, project.masking) for delivery in page[:ROWS_SHOWN]],
+        rows=_webhook_rows(project, page[:ROWS_SHOWN]),
         has_more=len(page) > ROWS_SHOWN,
-        states=[state.value for state in DeliveryState],
-        state_wanted=state,
+        outcomes=OUTCOMES,
+        wanted=wanted,
         remark=remark,
         untold=len(project.epoch.journal.statuses) if not deliveries else 0,
     )
@@ -79,7 +168,7 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "GET", f"{PROJECT}/webhooks/<delivery_id>/", **VIEW)
 def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
-    """Show one webhook with the headers and bodies of its attempts."""
+    """Show one webhook with the headers and bodies of its attempts, newest first."""
     project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
     beside = call.request.args.get("beside")
@@ -89,10 +178,12 @@ def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
         "webhook",
         project,
         "webhooks",
-        webhooks=[delivery_record(each, project.masking) for each in shown],
+        webhooks=_webhook_rows(project, shown),
         others=[each for each in project.epoch.store.deliveries_of(delivery.order_id) if each not in shown],
+        outcomes=OUTCOMES,
         sent=_shown_as_sent(project, delivery),
         periods=LATER,
+        pretty=pretty,
     )
 
 
