@@ -104,7 +104,8 @@ def test_a_scenario_is_chosen(sandbox: Sandbox) -> None:
     sandbox.place(card())
     page = browser.open("scenario/")
     assert "second-try-works" in page.text
-    assert "The customer fails" in page.ids["rules"]
+    assert "the payment fails" in page.ids["rules"]
+    assert "Used once." in page.ids["rules"]
     assert sandbox.get("/control/scenarios/second-try-works/").json()["rules"][0]["uses"] == 1
     page = browser.press(page, "default")
     assert sandbox.get("/control/scenario/").json()["name"] == "default"
