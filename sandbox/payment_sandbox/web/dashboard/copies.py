@@ -41,13 +41,19 @@ def curl(project: Project, entry: JournalEntry | None) -> str | None:
     body = request_record(project, entry)["request"] if entry is not None else None
     if entry is None or not isinstance(body, dict | None):
         return None
-    url = shlex.quote(f"{project.services.public_url}{entry.path}{'?' if entry.query else ''}{entry.query}")
-    method = "" if entry.method == ("GET" if body is None else "POST") else f"-X {entry.method} "
-    command = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {method}{url}'
+    path = f"{entry.path}{'?' if entry.query else ''}{entry.query}"
+    return command(project, path, body, entry.method)
+
+
+def command(project: Project, path: str, body: Mapping[str, object] | None, method: str = "POST") -> str:
+    """The command for a shell that sends a request to this server."""
+    url = shlex.quote(f"{project.services.public_url}{path}")
+    verb = "" if method == ("GET" if body is None else "POST") else f"-X {method} "
+    start = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {verb}{url}'
     if body is None:
-        return command
+        return start
     quoted = "".join(map(_escaped, json.dumps(body, ensure_ascii=False))).replace("'", "'\\''")
-    return f"{command} \\\n  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
+    return f"{start} \\\n  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
 
 
 def creation_of(project: Project, order: Order) -> JournalEntry | None:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 from flask import Response
 from marshmallow import validate
 
 from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
 from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import applies
+from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.deliver_webhook import (
     find_delivery,
@@ -20,8 +23,12 @@ from payment_sandbox.operations.deliver_webhook import (
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
 from payment_sandbox.operations.in_words import asked, why_refused
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.amounts import CURRENCY, Cents
+from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
 from payment_sandbox.orders.commands import AttemptDelivery
-from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
     DELIVERIES_MAX,
     DROPPED_BY_SCENARIO,
@@ -36,10 +43,11 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
+from payment_sandbox.web.answers.qr import QrForm
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.again import made_by_hand
-from payment_sandbox.web.dashboard.copies import curl, pretty
+from payment_sandbox.web.dashboard.copies import command, curl, pretty
 from payment_sandbox.web.dashboard.frame import (
     LIVE,
     POSTED,
@@ -52,6 +60,7 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
+from payment_sandbox.web.dashboard.orders import typed_cents
 from payment_sandbox.web.dashboard.verdict import kinds, known_review, moment_of_day
 from payment_sandbox.web.routes import route
 
@@ -67,6 +76,10 @@ OUTCOMES: Final = {
 LATER: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
 CALL_KINDS: Final = {"2xx": "done", "3xx": "not changed", "4xx": "refused", "5xx": "failed", "cut": "cut"}
 PROJECT: Final = "/dashboard/<project_id>"
+STORABLE: Final = {name: card for name, card in CARDS.items() if card.refusal is None}
+USES: Final = {ONE_CLICK: "one click", RECURRING: "recurring payments"}
+SMALL_CENTS: Final = 1295
+QR_FORM: Final = QrForm()
 
 
 class WebhookFilter(NamedTuple):
@@ -123,7 +136,7 @@ def _next_tries(epoch: Epoch) -> dict[str, datetime]:
     return next_tries
 
 
-def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str, Any]]:
+def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str, object]]:
     """Webhooks with how far they have come."""
     epoch = project.epoch
     is_waiting = any(delivery.state is DeliveryState.PENDING for delivery in shown)
@@ -350,12 +363,88 @@ def post_coverage(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
 def get_vault_view(call: Call, project_id: str) -> Response:
-    """Show the stored cards and the QR codes."""
+    """Show the stored cards and the QR codes, and how to make more."""
     project = enter(call, project_id)
-    store = project.epoch.store
-    codes = [(asked, qr_page_path(project, asked)) for asked in reversed(store.qr_requests())]
-    cards = store.credentials()[::-1]
-    return show(call, "vault", project, "vault", cards=cards[:ROWS_SHOWN], codes=codes[:ROWS_SHOWN])
+    store, first = project.epoch.store, next(iter(STORABLE))
+    cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
+    pay = {"actor": "customer", "action": "pay", "card": first}
+    return show(
+        call,
+        "vault",
+        project,
+        "vault",
+        cards=[(card, _charge(project, card)) for card in cards[:ROWS_SHOWN]],
+        codes=[(project.masking.record(code), _state_of(code, project.now())) for code in codes[:ROWS_SHOWN]],
+        cards_left_out=max(0, len(cards) - ROWS_SHOWN),
+        codes_left_out=max(0, len(codes) - ROWS_SHOWN),
+        page_of=partial(qr_page_path, project),
+        storable=STORABLE,
+        uses=USES,
+        store_curl=command(project, "/v1/orders/", _first_payment(ONE_CLICK, SMALL_CENTS)),
+        pay_curl=command(project, "/control/orders/<order_id>/act/", pay),
+        code_curl=command(project, "/v1/bankqr/", _asked_code("Table 4", SMALL_CENTS, False, False)),
+    )
+
+
+@route(dashboard, "POST", f"{PROJECT}/vault/cards/", **POSTED)
+def post_card(call: Call, project_id: str) -> Response:
+    """Store a test card by a first payment."""
+    project = enter(call, project_id)
+    name, use = (call.request.form.get(field, "") for field in ("card", "use"))
+    if name not in STORABLE or use not in USES:
+        raise Invalid([Violation("card", f"choose one of: {', '.join(STORABLE)}")])
+    cents = typed_cents(call, "amount") or SMALL_CENTS
+    call.hold_webhooks()
+    order = made_by_hand(project, _first_payment(use, cents), {})
+    act(project, order.id, Action(CUSTOMER, "pay", card=name))
+    notice = Notice(f"Stored {STORABLE[name].truncated_pan} by the payment of", (order.id,))
+    return go(with_notice(project, url(project, "vault/"), notice))
+
+
+@route(dashboard, "POST", f"{PROJECT}/vault/codes/", **POSTED)
+def post_code(call: Call, project_id: str) -> Response:
+    """Make a bank QR request."""
+    project = enter(call, project_id)
+    form, cents = call.request.form, typed_cents(call, "amount")
+    is_changeable = "changeable" in form
+    if cents is None and not is_changeable:
+        raise Invalid([Violation("amount", "give an amount, or let the payer change it")])
+    text = project.masking.text(form.get("description", "").strip())
+    asked = _asked_code(text, cents, is_changeable, "reusable" in form)
+    create_qr_request(project, read(QR_FORM, asked))
+    return go(with_notice(project, url(project, "vault/"), Notice("The QR code can be scanned now.")))
+
+
+def _first_payment(use: str, cents: Cents) -> dict[str, object]:
+    """The order whose payment stores a card for this use."""
+    details = {"one_click_type" if use == ONE_CLICK else "recurring_type": "first"}
+    attempt = {"payment_method": "credit-card", "payment_method_details": details}
+    return {"currency": CURRENCY, "amount": cents, "transactions": [attempt]}
+
+
+def _charge(project: Project, card: Credential) -> str:
+    """The command that charges a stored card."""
+    kind, more = ("one_click_type", {"cvc": "123"}) if card.use == ONE_CLICK else ("recurring_type", {})
+    details = {kind: card.use, "vault_token": card.vault_token, **more}
+    attempt = {"payment_method": "credit-card", "payment_method_details": details}
+    body = {"currency": CURRENCY, "amount": card.amount_cents, "transactions": [attempt]}
+    return command(project, "/v1/orders/", body)
+
+
+def _asked_code(text: str, cents: Cents | None, is_changeable: bool, is_reusable: bool) -> dict[str, object]:
+    """The body that makes a QR request."""
+    given = {"amount": cents, "description": text or None}
+    return {
+        **{name: value for name, value in given.items() if value is not None},
+        "amount_changeable": is_changeable,
+        "one_off": not is_reusable,
+    }
+
+
+def _state_of(code: QrRequest, now: datetime) -> str:
+    if now >= code.expires_at:
+        return "expired"
+    return "used" if code.one_off and code.scans else "open"
 
 
 def _before(args: Mapping[str, str]) -> dict[str, str]:
