@@ -7,7 +7,9 @@ import pytest
 
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.dashboard.notices import moved
+from payment_sandbox.web.dashboard.settings import OFFERED
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
@@ -89,6 +91,11 @@ def test_a_refusal_is_said_once(sandbox: Sandbox) -> None:
     late = browser.press(page, "merchant capture", amount="1.00")
     assert "why-refused" not in late.ids
     assert "notice" in late.ids
+
+
+def test_every_setting_is_in_a_group() -> None:
+    """But the seed, which would make identifiers jump."""
+    assert sorted([*OFFERED, "seed"]) == sorted(SettingsForm().fields)
 
 
 def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
