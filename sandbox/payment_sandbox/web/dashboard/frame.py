@@ -32,11 +32,14 @@ from payment_sandbox.web.dashboard.notices import (
 )
 from payment_sandbox.web.dashboard.signing_in import (
     COOKIE,
+    FOREIGN_FORM,
+    OLD_FORM,
+    OTHER_FORM,
     form_token,
     is_open,
-    is_own_form,
     may_see,
     visible_projects,
+    why_wrong_form,
 )
 from payment_sandbox.web.dashboard.verdict import counts, known_review, left, moment_of_day, with_mistakes
 from payment_sandbox.web.error_answers import answer_for
@@ -50,7 +53,7 @@ ASSETS: Final = {
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-OLD_FORM: Final = "The server was restarted. Load the page and click again."
+WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 REMARKS: Final = {
     "before": "The place to go on from is not known any more, so this is the beginning of the list.",
     "sort": "A list cannot be sorted like that, so the newest come first.",
@@ -161,8 +164,9 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
 
 
 def _refuse_wrong_form(call: Call, project_id: str) -> None:
-    if not is_own_form(call, project_id):
-        raise RequestRefused(403, OLD_FORM)
+    why = why_wrong_form(call, project_id)
+    if why:
+        raise RequestRefused(403, why)
     for values in call.request.form.listvalues():
         if any(NOT_TEXT.search(value) for value in values):
             raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
@@ -291,12 +295,15 @@ def refuse(call: Call, error: Exception) -> Response:
     beside = _beside_the_form(call, answer.get_json()["error"])
     if beside is not None:
         return beside
-    body = call.site.render(
-        "dashboard/refused.html",
-        error=answer.get_json()["error"],
-        is_old_form=answer.get_json()["error"]["value"] == OLD_FORM,
-        back=call.request.referrer or f"{call.site.base_path}/dashboard/",
-    )
+    shown = answer.get_json()["error"]
+    details = {
+        "error": shown,
+        "is_wrong_form": shown["value"] in WRONG_FORMS,
+        "back": call.request.referrer or f"{call.site.base_path}/dashboard/",
+    }
+    if call.owner is not None and call.request.method == "GET":
+        return show(call, "refused", call.owner, "", answer.status_code, **details)
+    body = call.site.render("dashboard/refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
 
 
