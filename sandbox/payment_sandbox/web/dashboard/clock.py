@@ -17,7 +17,7 @@ from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
-from payment_sandbox.web.event_stream import EventStream, after_of
+from payment_sandbox.web.event_stream import ChangeStream, after_of
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 
@@ -107,10 +107,10 @@ def _not_undone(undone: Undone) -> str:
     streams=True,
 )
 def get_dashboard_events(call: Call, project_id: str) -> Response:
-    """Stream the project's events to an open page."""
+    """Tell an open page whenever something has changed."""
     project = enter(call, project_id, catches_up=False)
     project.storage.watch(project)
-    stream = call.stream = EventStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
+    stream = call.stream = ChangeStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

@@ -2,7 +2,6 @@
 "use strict";
 
 const live = document.getElementById("live");
-const KINDS = ["request", "status", "action", "webhook", "clock", "due", "scenario", "faults", "settings", "reset", "restored", "failed", "missed"];
 let timer = 0;
 let isFetching = false;
 let isStale = false;
@@ -178,7 +177,7 @@ function connect() {
     lose("The server does not answer. This page goes on once it does; what you type stays.");
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_MS);
   };
-  for (const kind of KINDS) source.addEventListener(kind, soon);
+  for (const kind of ["changed", "missed"]) source.addEventListener(kind, soon);
 }
 
 // The slider through an order's history: the page of that moment replaces this one, piece by piece.
