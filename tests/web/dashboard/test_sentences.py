@@ -105,7 +105,7 @@ def test_a_wrong_place_in_a_list_shows_its_beginning(watched: Sandbox, path: str
     watched.read(order)
     browser = Dashboard(watched)
     page = browser.open(path)
-    assert "not known any more" in page.ids["remark"]
+    assert "no longer exists" in page.ids["remark"]
     assert "shop-77" in page.text
     assert "remark" not in browser.open(path.partition("?")[0]).ids
 

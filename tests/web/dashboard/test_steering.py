@@ -85,7 +85,7 @@ def test_the_webhook_address_is_set_where_it_is_missing(sandbox: Sandbox, shop: 
     sandbox.pay(sandbox.place(card()))
     browser = Dashboard(sandbox)
     page = browser.open("webhooks/")
-    assert "nobody was told" in page.ids["no-address"]
+    assert "your shop missed " in page.ids["no-address"]
     asking = next(form for form in page.forms if "webhook_url" in form.fields)
     wrong = browser.send(asking, {"webhook_url": "localhost"}, page, 400)
     assert "error-webhook_url" in wrong.ids

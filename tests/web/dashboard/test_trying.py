@@ -130,13 +130,13 @@ def test_a_move_is_stopped(watched: Sandbox, shop: Shop) -> None:
         meanwhile = browser.open()
         assert "so far" in meanwhile.ids["moving"]
         form = next(form for form in meanwhile.forms if form.action.endswith("/clock/stop/"))
-        assert "stops where it is" in browser.send(form, {}, meanwhile).ids["notice"]
+        assert "was stopped" in browser.send(form, {}, meanwhile).ids["notice"]
         moved = moving.result(20)
     may_answer.set()
     assert "as you asked" in moved.ids["notice"]
     assert "take-back" in moved.ids
     assert watched.get("/control/clock/").json()["now"] < "2027"
-    assert "did not move any more" in browser.send(form, {}, meanwhile).ids["notice"]
+    assert "had already stopped" in browser.send(form, {}, meanwhile).ids["notice"]
 
 
 def test_a_long_story_is_shown_whole(sandbox: Sandbox) -> None:

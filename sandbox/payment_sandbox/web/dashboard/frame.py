@@ -55,8 +55,8 @@ ASSETS: Final = {
 }
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 REMARKS: Final = {
-    "before": "The place to go on from is not known any more, so this is the beginning of the list.",
-    "sort": "A list cannot be sorted like that, so the newest come first.",
+    "before": "That page of the list no longer exists, so this is its beginning.",
+    "sort": "There is no such sort order, so the newest come first.",
 }
 ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 12

@@ -213,7 +213,7 @@ def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Respo
         redeliver(project, delivery_id, changed)
         return go(back)
     resend_later(project, delivery_id, changed, Period.parse(given["after"]))
-    text = f"It is sent once more in {LATER[given['after']]} of sandbox time."
+    text = f"It will be sent again in {LATER[given['after']]} of sandbox time."
     return go(with_notice(project, back, Notice(text, (delivery.order_id,))))
 
 
@@ -228,7 +228,7 @@ def _unless(given: str | None, usual: str) -> str | None:
 
 
 class ResendForm(Form):
-    """How a webhook is sent once more."""
+    """Overrides for a manual resend, and its delay."""
 
     url = WebUrl()
     body = Text(validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters"))
