@@ -38,6 +38,7 @@ def stops_to(page: Page, skip: str, wanted: str) -> int:
         ("coverage/", SKIP_TO_CONTENT, "play"),
         ("scenario/", SKIP_TO_CONTENT, "use-authorization-runs-out"),
         ("settings/", SKIP_TO_CONTENT, "save-settings"),
+        ("vault/", SKIP_TO_CONTENT, "make-code"),
     ],
 )
 def test_the_main_action_is_near(watched: Sandbox, page: Page, view: str, skip: str, wanted: str) -> None:

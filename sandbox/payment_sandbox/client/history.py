@@ -120,10 +120,10 @@ def _request(entry: answers.JournalEntry) -> Iterator[str]:
 def _decision(decision: answers.Decision) -> Iterator[str]:
     nearest = decision.get("nearest")
     if decision["rule"] is not None:
-        yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
+        yield f"  rule {decision['rule'] + 1} of scenario {decision['scenario']} decided"
     elif nearest and decision["scenario"] != DEFAULT:  # that no trigger value was used is no news
         differs = "; ".join(
             f"{difference['condition']} expected {difference['expected']}, was {difference['actual']}"
             for difference in nearest["differs"]
         )
-        yield f"  no rule matched; nearest is rule {nearest['rule']}: {differs}"
+        yield f"  no rule matched; nearest is rule {nearest['rule'] + 1}: {differs}"

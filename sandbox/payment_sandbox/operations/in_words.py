@@ -63,7 +63,7 @@ def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
     """Happenings with the shop's calls in words: what was asked, what was read, or why not."""
     calls = {happening.id for happening in happenings if happening.kind == "request"}
     entries = [entry for entry in epoch.journal.unmasked() if entry.id in calls]
-    words = {entry.id: _asked(entry) for entry in entries}
+    words = {entry.id: asked(entry) for entry in entries}
     words |= {f"{entry.id}/response": _words(entry) for entry in entries}
     return [
         happening._replace(label=epoch.journal.masked(words[happening.id]) or happening.label)
@@ -73,7 +73,7 @@ def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
     ]
 
 
-def _asked(entry: JournalEntry) -> str:
+def asked(entry: JournalEntry) -> str:
     """What a call asks for; empty if it has no word, and is shown as it came."""
     _, collection, *place = [*entry.path.strip("/").split("/"), ""]
     if collection != ORDERS:

@@ -66,4 +66,4 @@ def _reason(epoch: Epoch, happening: Happening, taken: PerformedAction | None) -
         return ""
     decided: Mapping[str, object] = epoch.journal.explanation(taken.transaction_id) or {}
     rule = decided.get("rule")
-    return f" · rule {rule} of {decided['scenario']}" if rule is not None else ""
+    return f" · rule {rule + 1} of {decided['scenario']}" if isinstance(rule, int) else ""

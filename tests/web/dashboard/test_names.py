@@ -65,10 +65,9 @@ def test_rules_are_sentences(sandbox: Sandbox) -> None:
         faults=[{"when": {"nth": 3}, "then": {"status": 503}}],
     )
     page = Dashboard(sandbox).open("scenario/")
-    assert "€5.00" in page.ids["rules"]
-    assert "The customer pays after 10 seconds" in page.ids["rules"]
-    assert "The webhook comes 2 times" in page.text
-    assert "Refused with 503, for call number 3" in page.text
+    assert page.ids["rules"] == "For €5.00: the customer pays after 10 seconds."
+    assert "For every webhook: the webhook comes 2 times." in page.text
+    assert "For call number 3: refused with 503." in page.text
 
 
 @pytest.mark.parametrize(

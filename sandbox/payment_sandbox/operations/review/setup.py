@@ -98,7 +98,7 @@ def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     if state.scenario.name == DEFAULT or not epoch.journal.of(RecordedDecision):
         return ()
     return tuple(
-        f"rule {index}: when {json.dumps(rule.get('when', {}))}"
+        f"rule {index + 1}: when {json.dumps(rule.get('when', {}))}"
         for index, rule in enumerate(state.scenario.document.get("rules", ()))
         if not state.rule_uses.get(index)
     )

@@ -1,6 +1,7 @@
 """What developers copy of an order: the command that creates it, and a test that replays it."""
 
 import json
+import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import timedelta
 from operator import attrgetter
@@ -35,17 +36,24 @@ UNANSWERED = 503  # what the test's shop answers where the real one did not answ
 ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
-def curl(project: Project, created: JournalEntry | None) -> str | None:
-    """The command that creates the same order as this request; None if there was none, or it is forgotten."""
-    body = request_record(project, created)["request"] if created is not None else None
-    if created is None or not isinstance(body, dict):
+def curl(project: Project, entry: JournalEntry | None) -> str | None:
+    """The command that makes the same request; None if there was none, or its body is no JSON object."""
+    body = request_record(project, entry)["request"] if entry is not None else None
+    if entry is None or not isinstance(body, dict | None):
         return None
-    text = json.dumps(body, ensure_ascii=False)
-    quoted = "".join(map(_escaped, text)).replace("'", "'\\''")
-    return (
-        f'curl -u "$SANDBOX_API_KEY": {project.services.public_url}{created.path} \\\n'
-        f"  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
-    )
+    path = f"{entry.path}{'?' if entry.query else ''}{entry.query}"
+    return command(project, path, body, entry.method)
+
+
+def command(project: Project, path: str, body: Mapping[str, object] | None, method: str = "POST") -> str:
+    """The command for a shell that sends a request to this server."""
+    url = shlex.quote(f"{project.services.public_url}{path}")
+    verb = "" if method == ("GET" if body is None else "POST") else f"-X {method} "
+    start = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {verb}{url}'
+    if body is None:
+        return start
+    quoted = "".join(map(_escaped, json.dumps(body, ensure_ascii=False))).replace("'", "'\\''")
+    return f"{start} \\\n  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
 
 
 def creation_of(project: Project, order: Order) -> JournalEntry | None:
@@ -76,9 +84,14 @@ def _escaped(letter: str) -> str:
 
 def pretty(body: Any) -> str:
     """A body for people: JSON with line breaks, other text as it is."""
-    if body is None:
-        return ""
-    return body if isinstance(body, str) else json.dumps(body, indent=2, ensure_ascii=False)
+    if isinstance(body, str):
+        try:
+            body = json.loads(body) if body.startswith(("{", "[")) else body
+        except (ValueError, RecursionError):
+            return str(body)
+    if body is None or isinstance(body, str):
+        return body or ""
+    return json.dumps(body, indent=2, ensure_ascii=False)
 
 
 def test_code(project: Project, order: Order, findings: Iterable[Finding]) -> str | None:

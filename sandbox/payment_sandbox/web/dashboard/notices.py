@@ -17,7 +17,7 @@ from payment_sandbox.projects.slots import Slot
 NOTICES_MAX: Final = 50
 NAME: Final = "notice"  # in the address of the page that shows it
 MOMENT: Final = "at"  # in the address of an order as it was earlier
-TYPED: Final = ("action", "amount", "url", "body", "after")  # what a form shows again
+TYPED: Final = ("action", "amount", "description", "url", "body", "after")  # what a form shows again
 TYPED_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
 WORDS_OF: Final = {

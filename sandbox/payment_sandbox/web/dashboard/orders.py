@@ -208,7 +208,10 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         "orders",
         project,
         "orders",
-        rows=[{**order_row(project, row), "look": look_of(row)} for row in rows[:ROWS_SHOWN]],
+        rows=[
+            {**project.masking.record(order_row(project, row)), "look": look_of(row)}
+            for row in rows[:ROWS_SHOWN]
+        ],
         has_more=len(rows) > ROWS_SHOWN,
         count=count_orders(project.epoch),
         wanted=wanted,

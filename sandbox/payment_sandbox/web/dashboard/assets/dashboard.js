@@ -2,7 +2,6 @@
 "use strict";
 
 const live = document.getElementById("live");
-const KINDS = ["request", "status", "action", "webhook", "clock", "due", "scenario", "faults", "settings", "reset", "restored", "failed", "missed"];
 let timer = 0;
 let isFetching = false;
 let isStale = false;
@@ -28,7 +27,7 @@ async function refresh() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html", "Sandbox-Live": "1" } });
     if (answer.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    else if (answer.status === 404) lose("This page is gone: the server was started again without it, or the project was reset.");
+    else if (answer.status === 404) lose("This page no longer exists: the project was reset, or the server was restarted without it.");
   } catch {
     // The server is unreachable; the stream says so, and comes back.
   }
@@ -130,7 +129,9 @@ document.addEventListener("click", async (event) => {
     const record = page.getElementById("record");
     if (!record) { location.href = address; return; }
     document.getElementById("dialog-body").replaceChildren(record);
-    dialog.showModal();
+    enhance();
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
   }
 });
 
@@ -139,7 +140,7 @@ document.addEventListener("change", (event) => {
   if (event.target.matches(".filters select")) event.target.form.requestSubmit();
 });
 
-const HELP = "j and k lead through the orders, Enter opens one, / searches, ? shows this.";
+const HELP = "j and k move through the list, Enter opens an entry, / searches, ? shows this help.";
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
@@ -173,10 +174,10 @@ function connect() {
     live.hidden = false;
     live.textContent = "not connected";
     live.classList.add("lost");
-    lose("The server does not answer. This page goes on once it does; what you type stays.");
+    lose("The server is not responding. This page reconnects once it is back; what you type is kept.");
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_MS);
   };
-  for (const kind of KINDS) source.addEventListener(kind, soon);
+  for (const kind of ["changed", "missed"]) source.addEventListener(kind, soon);
 }
 
 // The slider through an order's history: the page of that moment replaces this one, piece by piece.
@@ -198,9 +199,9 @@ document.addEventListener("submit", async (event) => {
   event.stopImmediatePropagation();
   try {
     const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), redirect: "manual" });
-    if (answer.type !== "opaqueredirect") lose("The clock was not stopped: load this page again, and try once more.");
+    if (answer.type !== "opaqueredirect") lose("The clock was not stopped. Reload this page and try again.");
   } catch {
-    lose("The server does not answer, so the clock was not stopped.");
+    lose("The server is not responding, so the clock was not stopped.");
   }
 });
 
@@ -213,7 +214,7 @@ document.addEventListener("submit", async (event) => {
     live.classList.remove("lost");
     event.target.requestSubmit(event.submitter);
   } catch {
-    lose("The server does not answer, so nothing was sent. What you typed is still here: try again once it is back.");
+    lose("The server is not responding, so nothing was sent. What you typed is still here; try again once it is back.");
   }
 });
 
