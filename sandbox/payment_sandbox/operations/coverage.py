@@ -13,7 +13,7 @@ from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variations import is_lost, met_by_webhooks
+from payment_sandbox.scenarios.variations import met_by_webhooks
 
 METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
 
@@ -90,7 +90,7 @@ def _met_ends(project: Project) -> MetAt:
 def _met_webhooks(project: Project) -> MetAt:
     variations, settings = met_by_webhooks(), project.settings.as_mapping()
     for delivery in project.epoch.store.deliveries():
-        if delivery.state is DeliveryState.DELIVERED and not is_lost(delivery):
+        if delivery.state is DeliveryState.DELIVERED and not delivery.is_lost:
             yield Met(WEBHOOK, DELIVERED, ""), delivery.order_id
         met = (name for name, is_met in variations.items() if is_met(delivery, settings))
         yield from ((Met(WEBHOOK, name, ""), delivery.order_id) for name in met)

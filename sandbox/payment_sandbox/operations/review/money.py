@@ -375,8 +375,11 @@ def _never_told(reviewed: Reviewed) -> set[str]:
 
 def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
     """The orders of which a response has told the shop that they are paid."""
-    told = (each for each in reviewed.requests if each.fault is None and status_told(each) in PAID)
-    return {each.order_id for each in told}
+    return {
+        each.order_id
+        for each in reviewed.requests
+        if status_told(each) in PAID and not (each.fault is not None and each.fault.changes_response)
+    }
 
 
 def _is_unread(tried: Iterable[JournalEntry], since: datetime) -> bool:

@@ -10,7 +10,6 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.review import HINT, Finding
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.webhooks import BY_SCENARIO
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.journal import (
     ASK,
@@ -159,7 +158,7 @@ def _answers(project: Project, order: Order) -> Iterator[str]:
         attempt
         for delivery in project.epoch.store.deliveries_of(order.id)
         for attempt in delivery.tries
-        if not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
+        if not attempt.is_withheld
     ]
     statuses = [attempt.reply.status or UNANSWERED for attempt in sorted(attempts, key=attrgetter("real_at"))]
     while statuses[1:] and statuses[-1] == statuses[-2]:

@@ -319,7 +319,7 @@ class FirstStep(NamedTuple):
 def first_steps(project: Project) -> list[FirstStep]:
     """The three steps; none once all are done."""
     store = project.epoch.store
-    is_answered = any(delivery.state == DeliveryState.DELIVERED for delivery in store.deliveries())
+    is_answered = any(delivery.outcome == DeliveryState.DELIVERED for delivery in store.deliveries())
     steps = [
         FirstStep("Create your first order", bool(project.epoch.orders_created)),
         FirstStep("Answer its first webhook", is_answered),

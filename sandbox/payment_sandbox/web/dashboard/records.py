@@ -19,7 +19,7 @@ from payment_sandbox.operations.deliver_webhook import (
 from payment_sandbox.operations.ends import play_end, playable_ends
 from payment_sandbox.operations.in_words import why_refused
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import LOST, Delivery, DeliveryState
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.outbox import Changed
 from payment_sandbox.projects.project import Project
@@ -58,7 +58,7 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
     project = enter(call, project_id)
     state, store = call.request.args.get("state") or None, project.epoch.store
     deliveries = store.deliveries()
-    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
+    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.outcome))
     args, remark = known_only(call.request.args, before=store.delivery)
     query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
     page = newest_page(wanted, query, lambda known: store.delivery(known) is not None)[::-1]
@@ -69,7 +69,7 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
         "webhooks",
         rows=[delivery_summary(delivery, project.masking) for delivery in page[:ROWS_SHOWN]],
         has_more=len(page) > ROWS_SHOWN,
-        states=[state.value for state in DeliveryState],
+        states=[*(state.value for state in DeliveryState), LOST],
         state_wanted=state,
         remark=remark,
         untold=len(project.epoch.journal.statuses) if not deliveries else 0,
