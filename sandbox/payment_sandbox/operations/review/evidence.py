@@ -37,7 +37,7 @@ class Finding(NamedTuple):
         MISTAKE
     )
     risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."] = ""
-    page: Annotated[str, "Where the documentation shows wrong and right code; empty for hints."] = ""
+    page: Annotated[str, "Where the documentation explains it; for a mistake with wrong and right code."] = ""
     amount: Annotated[int, "Cents at risk in this history; 0 if none or unknown."] = 0
     healed: Annotated[str, "How it was put right later, such as by a retry; empty if it was not."] = ""
     shown_by: tuple[Annotated[str, "The id of a record in the timeline that shows it."], ...] = ()

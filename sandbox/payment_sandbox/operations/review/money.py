@@ -24,7 +24,7 @@ from payment_sandbox.operations.review.evidence import (
     times,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import ONCE, REFUNDS, WORDS
+from payment_sandbox.operations.review.lessons import ONCE, OWED, TWICE, WORDS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
@@ -199,7 +199,7 @@ def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
                 f"{_did(call, cents)} twice: the first response was lost, and the call was sent again",
                 "After a lost response, read the order first: it shows what was carried out.",
                 cents,
-            )
+            )._replace(page=TWICE.page)
         if is_answer_lost(call.entry) and call.is_accepted():
             lost[call.kind] = call
 
@@ -312,8 +312,8 @@ def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
                 "If a cancellation is refused, read the order, and refund what the customer has paid.",
                 order.id,
                 (line_of(entry),),
-                risk=REFUNDS.risk,
-                page=REFUNDS.page,
+                risk=OWED.risk,
+                page=OWED.page,
                 amount=kept,
                 shown_by=(entry.id,),
             )
