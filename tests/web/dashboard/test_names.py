@@ -60,7 +60,7 @@ def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
     assert "forRefund €5.00 of S-77 to" in browser.open(f"webhooks/{told['id']}/").ids["webhooks"]
     assert "Refund €5.00 of S-77" in browser.open("journal/").ids["journal"]
     page = browser.open(f"orders/{order['id']}/")
-    assert "completed Refund €5.00 delivered" in page.ids["order-webhooks"]
+    assert "completedRefund €5.00delivered" in page.ids["order-webhooks"]
 
 
 def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
