@@ -77,9 +77,9 @@ class Handling(NamedTuple):
     begins: datetime
     ends: datetime
 
-    def spans(self, call: MoneyCall) -> bool:
+    def spans(self, entry: JournalEntry) -> bool:
         """Whether a call was made meanwhile."""
-        return self.begins <= began(call.entry) <= self.ends
+        return self.begins <= began(entry) <= self.ends
 
 
 def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
@@ -139,15 +139,20 @@ def _orders_behind(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) ->
     for call in calls:
         newest = bisect_right(begins, began(call.entry))
         around = handlings[max(0, newest - AT_ONCE) : newest]
-        orders |= {each.order_id for each in around if each.spans(call)}
+        orders |= {each.order_id for each in around if each.spans(call.entry)}
     return orders
 
 
 def charges_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
     """The ids of the requests that charged a stored card while a shop handled one of the webhooks."""
-    handlings = list(chain.from_iterable(_handlings(webhooks).values()))
     charges = money_calls(entry for entry in requests if VAULT_TOKEN in entry.request)
-    return {call.entry.id for call in charges if any(each.spans(call) for each in handlings)}
+    return calls_during(webhooks, (call.entry for call in charges))
+
+
+def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
+    """The ids of the requests that a shop made while it handled one of the webhooks."""
+    handlings = list(chain.from_iterable(_handlings(webhooks).values()))
+    return {entry.id for entry in requests if any(each.spans(entry) for each in handlings)}
 
 
 def _event(call: MoneyCall, handling: Handling, reads: Sequence[JournalEntry]) -> str:
@@ -162,7 +167,7 @@ def _caused(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> list[t
     pairs: list[tuple[MoneyCall, Handling]] = []
     free = sorted(handlings, key=lambda each: each.ends)
     for call in calls:
-        first = next((each for each in free if each.spans(call)), None)
+        first = next((each for each in free if each.spans(call.entry)), None)
         if first is not None:
             free.remove(first)
             pairs.append((call, first))
