@@ -156,7 +156,13 @@ def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDet
 def row_record(row: CoverageGroup) -> records.CoverageRow:
     """A row of the coverage."""
     cells: list[records.CoverageCell] = [
-        {"what": what, "met_by": list(places[:PLACES_SHOWN_MAX]), "count": len(places)}
-        for what, places in row.cells.items()
+        {
+            "what": what,
+            "met_by": list(cell.right[:PLACES_SHOWN_MAX]),
+            "count": len(cell.right),
+            "wrong": list(cell.wrong[:PLACES_SHOWN_MAX]),
+            "by_hand": list(cell.by_hand[:PLACES_SHOWN_MAX]),
+        }
+        for what, cell in row.cells.items()
     ]
     return {"group": row.group, "name": row.title, "cells": cells}

@@ -509,7 +509,9 @@ class CoverageCell(TypedDict):
 
     what: Annotated[str, "Such as paid, retried, CAP-08, or rule 1 of a scenario."]
     met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
-    count: Annotated[int, "How many there are; 0 if it never happened."]
+    count: Annotated[int, "How many there are; 0 if the shop has never met it without a mistake."]
+    wrong: Annotated[list[str], "Those about which the review has an open finding; the first hundred."]
+    by_hand: Annotated[list[str], "Those that somebody played by hand; the first hundred."]
 
 
 class CoverageRow(TypedDict):

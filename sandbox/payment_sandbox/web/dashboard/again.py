@@ -116,7 +116,8 @@ def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
         return Conclusion(f"Undecided: {_undecided(after_row)}")
     if earlier.mistakes:
         return Conclusion("Fixed: your shop did the right thing this time.", "ok")
-    return Conclusion(f"{_difference(before_row, after_row)}Your shop made no mistake with either.", "ok")
+    praise = "made no mistake with either" if earlier.good else "did the right thing this time"
+    return Conclusion(f"{_difference(before_row, after_row)}Your shop {praise}.", "ok")
 
 
 def _inside(problem: str) -> str:

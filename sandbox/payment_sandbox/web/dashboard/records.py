@@ -42,7 +42,7 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.verdict import kinds, known_review
+from payment_sandbox.web.dashboard.verdict import kinds, known_review, moment_of_day
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
@@ -206,13 +206,16 @@ def get_review_view(call: Call, project_id: str) -> Response:
 def get_coverage_view(call: Call, project_id: str) -> Response:
     """Show what the shop has met of all that can happen."""
     project = enter(call, project_id)
+    known = known_review(project, may_wait=LIVE in call.request.headers)
     return show(
         call,
         "coverage",
         project,
         "coverage",
-        covered=coverage(project),
+        covered=coverage(project, known.findings if known is not None else ()),
+        is_judged=known is not None,
         playable=lambda method: playable_ends(project, method),
+        played_at=lambda order_id: moment_of_day(project.find_order(order_id).created, project.now()),
     )
 
 
