@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +11,7 @@ import pytest
 
 from payment_sandbox.operations.coverage import (
     METHOD,
+    CaseMet,
     CoverageGroup,
     Covered,
     Met,
@@ -19,6 +20,7 @@ from payment_sandbox.operations.coverage import (
     met_by,
     met_of,
 )
+from payment_sandbox.operations.review import review
 from pytest_payment_sandbox.rehearsal.report import JSON, page, save
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ def _share(row: CoverageGroup) -> str:
 
 
 def _missing(row: CoverageGroup) -> str:
-    return f"  never: {', '.join(row.missing)}" if row.missing else ""
+    never = f"  never: {', '.join(row.missing)}" if row.missing else ""
+    return never + (f"  answered wrongly: {', '.join(row.wrong)}" if row.wrong else "")
 
 
 def write(path: Path, coverage: Covered) -> None:
@@ -54,7 +57,11 @@ def write(path: Path, coverage: Covered) -> None:
 
 def _json(coverage: Covered) -> str:
     rows: list[dict[str, Any]] = [
-        {"row": row.title, "cells": {name: list(tests) for name, tests in row.cells.items()}}
+        {
+            "row": row.title,
+            "cells": {name: list(cell.right) for name, cell in row.cells.items()},
+            "wrong": {name: list(cell.wrong) for name, cell in row.cells.items() if cell.wrong},
+        }
         for row in (*coverage.methods, *coverage.others)
     ]
     return json.dumps({"percent": round(coverage.percent, 1), "rows": rows}, indent=1)
@@ -71,12 +78,15 @@ def _section(row: CoverageGroup) -> str:
 
 
 def _items(row: CoverageGroup) -> str:
-    return "".join(f"<li>{_cell(name, tests)}</li>" for name, tests in row.cells.items())
+    return "".join(f"<li>{_cell(name, cell)}</li>" for name, cell in row.cells.items())
 
 
-def _cell(name: str, tests: Sequence[str]) -> str:
+def _cell(name: str, cell: CaseMet) -> str:
+    tests = cell.right or cell.wrong
     if not tests:
         return f"<strong>{escape(name)}: never</strong>"
+    if not cell.right:
+        name = f"{name}, answered wrongly"
     more = f" and {len(tests) - TESTS_SHOWN} more" if len(tests) > TESTS_SHOWN else ""
     return f"{escape(name)}: <span class='test'>{escape(', '.join(tests[:TESTS_SHOWN]))}{more}</span>"
 
@@ -85,24 +95,34 @@ PROPERTY: Final = "payment_coverage"
 TOO_LITTLE: Final = 1
 
 
-def note(report: pytest.TestReport, project: "PaymentSandbox") -> None:
-    """Note what happened in the project of a test, also on a server in another process."""
+def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
+    """Note what happened in the project of a test, also on a server in another process.
+
+    Mistakes against the rules in ``expect`` are meant.
+    """
     own = project.server.project_of(project.api_key)
     if own is not None:
-        met, methods = set(met_by(own)), enabled_methods(own)
+        findings = [each for each in review(own.epoch) if each.rule not in expect]
+        met, methods = met_by(own, findings), enabled_methods(own)
     else:
         met, methods = _asked(project.client)
-    report.user_properties.append((PROPERTY, {"met": sorted(map(list, met)), "methods": methods}))
+    noted = {
+        "right": sorted(list(one) for one, cell in met.items() if cell.right or cell.by_hand),
+        "wrong": sorted(list(one) for one, cell in met.items() if cell.wrong),
+        "methods": methods,
+    }
+    report.user_properties.append((PROPERTY, noted))
 
 
-def _asked(client: "SandboxClient") -> tuple[set[Met], list[str]]:
+def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
     """What a server tells of a project."""
     answer = client.call("GET", "/control/coverage/")
     met = {
-        met_of(row["group"], row["name"], cell["what"])
+        met_of(row["group"], row["name"], cell["what"]): CaseMet(
+            cell["met_by"], cell["wrong"], cell["by_hand"]
+        )
         for row in answer["items"]
         for cell in row["cells"]
-        if cell["count"]
     }
     methods = [row["name"] for row in answer["items"] if row["group"] == METHOD]
     return met, methods if answer["is_chosen"] else []
@@ -114,7 +134,8 @@ class CoverageOfSuite:
     def __init__(self, fail_under: float, file: str | None) -> None:
         self._fail_under = fail_under
         self._file = file
-        self._met: dict[Met, list[str]] = defaultdict(list)
+        self._right: dict[Met, list[str]] = defaultdict(list)
+        self._wrong: dict[Met, list[str]] = defaultdict(list)
         self._methods: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -122,12 +143,15 @@ class CoverageOfSuite:
         for name, value in report.user_properties:
             if name == PROPERTY and isinstance(value, dict):
                 self._methods |= set(value["methods"])
-                for one in value["met"]:
-                    self._met[Met(*one)].append(report.nodeid)
+                for tests, noted in ((self._right, value["right"]), (self._wrong, value["wrong"])):
+                    for one in noted:
+                        tests[Met(*one)].append(report.nodeid)
 
     @property
     def _covered(self) -> Covered:
-        return covered(self._met, self._methods)
+        known = {*self._right, *self._wrong}
+        cells = {one: CaseMet(self._right.get(one, ()), self._wrong.get(one, ())) for one in known}
+        return covered(cells, self._methods)
 
     @property
     def _is_too_little(self) -> bool:

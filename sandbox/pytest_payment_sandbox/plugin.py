@@ -230,7 +230,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
         with LOADING:
             from pytest_payment_sandbox.coverage import note
 
-        note(report, project)
+        note(report, project, options.review_expected(item))
     return report
 
 

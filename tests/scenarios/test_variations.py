@@ -74,7 +74,7 @@ def test_nothing_has_it_without_its_entry(payment_sandbox: PaymentSandbox, sandb
     assert "webhook-thrice" not in ready_names()
     assert "thrice" not in variations.sequences()
     assert "webhook-thrice" not in Dashboard(sandbox).open().text
-    assert "thrice" not in str(coverage(own(payment_sandbox)))
+    assert "thrice" not in str(coverage(own(payment_sandbox), ()))
     assert "three times" not in page("rehearsal", lambda: "").text
 
 
@@ -154,8 +154,8 @@ def own(sandbox: PaymentSandbox) -> Project:
 
 def met(sandbox: PaymentSandbox) -> dict[str, list[str]]:
     """What coverage tells of webhooks."""
-    (row,) = [row for row in coverage(own(sandbox)).others if row.title == "webhooks"]
-    return {name: list(places) for name, places in row.cells.items()}
+    (row,) = [row for row in coverage(own(sandbox), ()).others if row.title == "webhooks"]
+    return {name: list(cell.right) for name, cell in row.cells.items()}
 
 
 def test_every_entry_is_whole() -> None:

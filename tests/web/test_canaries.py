@@ -21,6 +21,7 @@ from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.copies import test_code as copied_test
+from payment_sandbox.web.dashboard.reproductions import reproduction
 from payment_sandbox.web.examples import played
 from payment_sandbox.web.routes import Facts, described_routes
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
@@ -240,8 +241,12 @@ class Flood:
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
             with self.app.app_context():
                 order = self.project.find_order(order_id)
-                code = copied_test(self.project, order, review_order(self.project.epoch, order))
-                self.look("copy as pytest", code or "")
+                findings = review_order(self.project.epoch, order)
+                codes = (
+                    copied_test(self.project, order),
+                    reproduction(self.project, order, findings),
+                )
+                self.look("copy as pytest", "\n".join(filter(None, codes)))
         if not repeated:
             kept = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
             self.look("state file", kept.decode(errors="replace"))

@@ -87,17 +87,22 @@ def _lines(
     elif kind == "action":
         yield f"{item['from']} of {order_id} {label} ({item['detail']})"
     elif kind == "webhook":
-        yield from _webhook(item, answered[item["id"]], urls.get(item["id"].partition("/")[0], ""))
+        yield from _webhook(item, answered.get(item["id"]), urls.get(item["id"].partition("/")[0], ""))
     elif kind == "agenda-event":
         yield f"{label} of {order_id}"
     elif kind == "failure":
         yield f"{label} for {order_id}: {item['detail']}"
 
 
-def _webhook(item: answers.Happening, answer: answers.Happening, url: str) -> Iterator[str]:
-    took = f" in {answer['duration_ms']} ms" if answer.get("duration_ms") is not None else ""
+def _webhook(item: answers.Happening, answer: answers.Happening | None, url: str) -> Iterator[str]:
+    """An attempt with its answer; one that a fault withheld from the shop has none."""
     number = item["label"].partition(":")[0].removeprefix("webhook")
-    yield f"webhook {item['id'][:8]} for {item['order_id']}{number}: {answer['label']} from {url}{took}"
+    head = f"webhook {item['id'][:8]} for {item['order_id']}{number}"
+    if answer is None:
+        yield f"{head}: {item['label'].rpartition(' · ')[2]}, never sent to {url}"
+        return
+    took = f" in {answer['duration_ms']} ms" if answer.get("duration_ms") is not None else ""
+    yield f"{head}: {answer['label']} from {url}{took}"
     for line in (answer["detail"] or "").splitlines():
         yield f"  {line}"
 

@@ -117,6 +117,8 @@ def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
 
 def _words(entry: JournalEntry) -> str:
     status = str(entry.status) if entry.status is not None else "no response"
+    if entry.fault is not None and entry.fault.sends_nothing:
+        return f"{status} · lost (fault)" if entry.status is not None else f"{status} (fault)"
     if entry.fault is not None:
         return f"{status} · by a fault of the sandbox: {fault_in_words(entry.fault.document)}"
     if entry.status is not None and entry.status >= ERROR_FROM:
@@ -170,7 +172,8 @@ def _reached(epoch: Epoch, order_id: str) -> Iterator[_Change]:
 
 def _reads(epoch: Epoch, order_id: str) -> Iterator[_Change]:
     for entry in _calls(epoch, order_id):
-        status = _read_status(entry) if entry.fault is None else None
+        is_changed = entry.fault is not None and entry.fault.changes_response
+        status = _read_status(entry) if not is_changed else None
         if status is not None:
             real_at = entry.answered_at or entry.real_at or entry.at
             yield _Change(real_at, number_of(entry), entry.at, True, status)

@@ -43,6 +43,26 @@ def test_lists_name_the_order_by_the_shops_number(watched: Sandbox) -> None:
     assert "S-78" in browser.open().ids["agenda"]
 
 
+def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
+    """With its amount, since its own number is the order's."""
+    order = watched.pay(watched.place(card(), merchant_order_id="S-77"))
+    nameless = watched.pay(watched.place(card()))
+    for each in (order, nameless):
+        watched.post(f"/v1/orders/{each['id']}/refunds/", {"amount": 500})
+    watched.settle()
+    (refund,) = watched.get(f"/control/orders/{order['id']}/").json()["refunds"]
+    watched.read(refund["id"])
+    browser = Dashboard(watched)
+    webhooks = browser.open("webhooks/").ids["webhooks"]
+    assert "Refund €5.00 of S-77" in webhooks
+    assert f"Refund €5.00 of {nameless['id'][:8]}" in webhooks
+    (told, *_) = (each for each in watched.webhooks(order_id=refund["id"]))
+    assert "forRefund €5.00 of S-77 to" in browser.open(f"webhooks/{told['id']}/").ids["webhooks"]
+    assert "Refund €5.00 of S-77" in browser.open("journal/").ids["journal"]
+    page = browser.open(f"orders/{order['id']}/")
+    assert "completedRefund €5.00delivered" in page.ids["order-webhooks"]
+
+
 def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
     """In a sentence, and a fault by its name."""
     order = sandbox.authorized(merchant_order_id="S-77")

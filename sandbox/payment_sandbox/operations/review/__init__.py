@@ -14,9 +14,18 @@ from payment_sandbox.operations.review.creations import (
     retried_blindly,
     warned,
 )
-from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Reviewed
+from payment_sandbox.operations.review.evidence import (
+    HINT,
+    KINDS,
+    Finding,
+    Reviewed,
+    began,
+    is_answer_lost,
+)
 from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.operations.review.money import (
+    VAULT_TOKEN,
+    calls_during,
     cancelled_when_paid,
     charges_during,
     kept_surplus,
@@ -48,7 +57,17 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 
-__all__ = ["HINT", "KINDS", "Finding", "review", "review_order"]
+__all__ = [
+    "HINT",
+    "KINDS",
+    "VAULT_TOKEN",
+    "Finding",
+    "began",
+    "calls_during",
+    "is_answer_lost",
+    "review",
+    "review_order",
+]
 
 TEXT_MAX: Final = 2000
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.webhooks import BY_SCENARIO, Delivery, WebhookAttempt
+from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
 
 LOOKED: Final = (200, 304)
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
         MISTAKE
     )
     risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."] = ""
-    page: Annotated[str, "Where the documentation shows wrong and right code; empty for hints."] = ""
+    page: Annotated[str, "Where the documentation explains it; for a mistake with wrong and right code."] = ""
     amount: Annotated[int, "Cents at risk in this history; 0 if none or unknown."] = 0
     healed: Annotated[str, "How it was put right later, such as by a retry; empty if it was not."] = ""
     shown_by: tuple[Annotated[str, "The id of a record in the timeline that shows it."], ...] = ()
@@ -108,8 +108,8 @@ def ended(entry: JournalEntry) -> datetime:
 
 
 def is_own(attempt: WebhookAttempt) -> bool:
-    """Whether the merchant answered, and not a scenario on their behalf."""
-    return not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
+    """Whether the merchant answered, and not a fault on their behalf."""
+    return not attempt.is_withheld
 
 
 def is_answer_lost(entry: JournalEntry) -> bool:

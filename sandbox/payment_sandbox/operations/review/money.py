@@ -24,7 +24,7 @@ from payment_sandbox.operations.review.evidence import (
     times,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import ONCE, REFUNDS, WORDS
+from payment_sandbox.operations.review.lessons import ONCE, OWED, TWICE, WORDS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
@@ -77,9 +77,9 @@ class Handling(NamedTuple):
     begins: datetime
     ends: datetime
 
-    def spans(self, call: MoneyCall) -> bool:
+    def spans(self, entry: JournalEntry) -> bool:
         """Whether a call was made meanwhile."""
-        return self.begins <= began(call.entry) <= self.ends
+        return self.begins <= began(entry) <= self.ends
 
 
 def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
@@ -139,15 +139,20 @@ def _orders_behind(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) ->
     for call in calls:
         newest = bisect_right(begins, began(call.entry))
         around = handlings[max(0, newest - AT_ONCE) : newest]
-        orders |= {each.order_id for each in around if each.spans(call)}
+        orders |= {each.order_id for each in around if each.spans(call.entry)}
     return orders
 
 
 def charges_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
     """The ids of the requests that charged a stored card while a shop handled one of the webhooks."""
-    handlings = list(chain.from_iterable(_handlings(webhooks).values()))
     charges = money_calls(entry for entry in requests if VAULT_TOKEN in entry.request)
-    return {call.entry.id for call in charges if any(each.spans(call) for each in handlings)}
+    return calls_during(webhooks, (call.entry for call in charges))
+
+
+def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
+    """The ids of the requests that a shop made while it handled one of the webhooks."""
+    handlings = list(chain.from_iterable(_handlings(webhooks).values()))
+    return {entry.id for entry in requests if any(each.spans(entry) for each in handlings)}
 
 
 def _event(call: MoneyCall, handling: Handling, reads: Sequence[JournalEntry]) -> str:
@@ -162,7 +167,7 @@ def _caused(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> list[t
     pairs: list[tuple[MoneyCall, Handling]] = []
     free = sorted(handlings, key=lambda each: each.ends)
     for call in calls:
-        first = next((each for each in free if each.spans(call)), None)
+        first = next((each for each in free if each.spans(call.entry)), None)
         if first is not None:
             free.remove(first)
             pairs.append((call, first))
@@ -199,7 +204,7 @@ def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
                 f"{_did(call, cents)} twice: the first response was lost, and the call was sent again",
                 "After a lost response, read the order first: it shows what was carried out.",
                 cents,
-            )
+            )._replace(page=TWICE.page)
         if is_answer_lost(call.entry) and call.is_accepted():
             lost[call.kind] = call
 
@@ -312,8 +317,8 @@ def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
                 "If a cancellation is refused, read the order, and refund what the customer has paid.",
                 order.id,
                 (line_of(entry),),
-                risk=REFUNDS.risk,
-                page=REFUNDS.page,
+                risk=OWED.risk,
+                page=OWED.page,
                 amount=kept,
                 shown_by=(entry.id,),
             )
@@ -375,8 +380,11 @@ def _never_told(reviewed: Reviewed) -> set[str]:
 
 def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
     """The orders of which a response has told the shop that they are paid."""
-    told = (each for each in reviewed.requests if each.fault is None and status_told(each) in PAID)
-    return {each.order_id for each in told}
+    return {
+        each.order_id
+        for each in reviewed.requests
+        if status_told(each) in PAID and not (each.fault is not None and each.fault.changes_response)
+    }
 
 
 def _is_unread(tried: Iterable[JournalEntry], since: datetime) -> bool:

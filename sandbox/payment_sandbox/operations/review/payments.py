@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any, Final
 
 from payment_sandbox.operations.review.evidence import HINT, Finding, Reviewed, as_object, counted, line_of
+from payment_sandbox.operations.review.lessons import page_of_rule
 from payment_sandbox.operations.review.money import cancelled_when_paid, repeated
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
@@ -114,5 +115,6 @@ def refused(reviewed: Reviewed) -> Iterator[Finding]:
             first.order_id if len(entries) == 1 else None,
             tuple(map(line_of, entries)),
             HINT,
+            page=page_of_rule(first.rule),
             shown_by=tuple(entry.id for entry in entries),
         )

@@ -13,6 +13,7 @@ from payment_sandbox.operations.review.evidence import (
     line_of,
     line_of_attempt,
 )
+from payment_sandbox.operations.review.lessons import SCENARIOS
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.epoch import Epoch
@@ -116,4 +117,5 @@ def unmatched(reviewed: Reviewed) -> Iterator[Finding]:
             None,
             tuple(reviewed.unmatched),
             HINT,
+            page=SCENARIOS,
         )

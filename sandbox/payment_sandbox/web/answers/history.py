@@ -33,7 +33,7 @@ def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Web
     order_id, state, store = query.get("order_id"), query.get("state"), project.epoch.store
     shown = delivery_summary if "summary" in query else delivery_record
     deliveries = store.deliveries() if order_id is None else store.deliveries_of(order_id)
-    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
+    wanted = (each for each in reversed(deliveries) if state in (None, each.state, each.outcome))
     page = newest_page(wanted, query, lambda known: any(known == delivery.id for delivery in deliveries))
     return (shown(delivery, project.masking) for delivery in page)
 

@@ -118,8 +118,8 @@ def get_review(call: Call) -> Response:
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage(call: Call) -> Response:
-    """Get the coverage: which ends of payments, webhooks, refusals and rules the project has met."""
-    covered = coverage(call.project)
+    """Get the coverage: which ends of payments, webhooks, refusals and rules the shop has met rightly."""
+    covered = coverage(call.project, review(call.project.epoch))
     rows = (row_record(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
 

@@ -13,6 +13,7 @@ from flask import Blueprint, Response
 
 from payment_sandbox.kernel.patterns import NOT_TEXT, UUID
 from payment_sandbox.operations.agenda import applies, event
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
@@ -175,6 +176,8 @@ def _refuse_wrong_form(call: Call, project_id: str) -> None:
 def order_name(project: Project, order_id: str | None) -> str:
     """What people call an order: the shop's number, masked, or the beginning of its id."""
     order = project.epoch.store.order(order_id or "")
+    if order is not None and order.refund_of_order_id is not None:
+        return f"Refund {euros(order.amount_cents)} of {order_name(project, order.refund_of_order_id)}"
     number = order.merchant_order_id if order is not None else None
     return project.masking.text(number) if number else (order_id or "")[:8]
 

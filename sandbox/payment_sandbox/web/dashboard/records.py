@@ -31,7 +31,7 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
     DELIVERIES_MAX,
-    DROPPED_BY_SCENARIO,
+    LOST,
     Delivery,
     DeliveryState,
     Reply,
@@ -66,7 +66,6 @@ from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
 BODY_LENGTH_MAX: Final = 16_384
-LOST: Final = "lost"
 OUTCOMES: Final = {
     DeliveryState.PENDING.value: "pending (will retry)",
     DeliveryState.DELIVERED.value: "delivered",
@@ -90,23 +89,16 @@ class WebhookFilter(NamedTuple):
 
     def has(self, project: Project, delivery: Delivery) -> bool:
         """Whether a webhook is one of them."""
-        if self.state not in ("", outcome(delivery)):
+        if self.state not in ("", delivery.outcome):
             return False
         order = project.epoch.store.order(delivery.order_id) if self.text else None
         texts = (delivery.order_id, delivery.status, order.merchant_order_id if order is not None else None)
         return any(self.text.casefold() in (text or "").casefold() for text in texts)
 
 
-def outcome(delivery: Delivery) -> str:
-    """The state of a webhook; a fault that drops it makes it look delivered, so that is ``lost``."""
-    delivering = [attempt.reply for attempt in delivery.tries if attempt.reply.is_delivered]
-    is_lost = bool(delivering) and all(reply.warning == DROPPED_BY_SCENARIO for reply in delivering)
-    return LOST if is_lost else str(delivery.state)
-
-
 def summary(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
     """How far a webhook has come, in a sentence."""
-    known, tries = outcome(delivery), delivery.tries
+    known, tries = delivery.outcome, delivery.tries
     failed = sum(not attempt.reply.is_delivered for attempt in tries)
     if known == DeliveryState.PENDING:
         comes = (
@@ -145,7 +137,7 @@ def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str,
         {
             **delivery_record(delivery, project.masking),
             "created": timestamp(delivery.created),
-            "outcome": outcome(delivery),
+            "outcome": delivery.outcome,
             "tried": len(delivery.tries),
             "next_at": next_tries[delivery.id].isoformat() if delivery.id in next_tries else None,
             "summary": summary(delivery, next_tries.get(delivery.id), epoch.now()),
@@ -341,13 +333,16 @@ def get_review_view(call: Call, project_id: str) -> Response:
 def get_coverage_view(call: Call, project_id: str) -> Response:
     """Show what the shop has met of all that can happen."""
     project = enter(call, project_id)
+    known = known_review(project, may_wait=LIVE in call.request.headers)
     return show(
         call,
         "coverage",
         project,
         "coverage",
-        covered=coverage(project),
+        covered=coverage(project, known.findings if known is not None else ()),
+        is_judged=known is not None,
         playable=lambda method: playable_ends(project, method),
+        played_at=lambda order_id: moment_of_day(project.find_order(order_id).created, project.now()),
     )
 
 
