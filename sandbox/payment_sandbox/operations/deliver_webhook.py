@@ -34,7 +34,7 @@ ATTEMPT_BYTES: Final = 500 + BODY_KEPT_BYTES
 HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
-    "User-Agent": f"payment-orders-sandbox/{__version__}",
+    "User-Agent": f"payment-sandbox/{__version__}",
 }
 
 
