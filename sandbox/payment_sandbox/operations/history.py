@@ -297,7 +297,9 @@ def _failure(failure: Failure) -> Happening:
 
 
 def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
-    for index, attempt in enumerate(delivery.attempts, 1):
+    for index, (attempt, (begun, ended)) in enumerate(
+        zip(delivery.attempts, _spans(delivery), strict=True), 1
+    ):
         attempt_id = f"{delivery.id}/{index}"
         failed = not attempt.reply.is_delivered
         how = "sent otherwise, by hand" if attempt.number == OTHERWISE else f"try {attempt.number}"
@@ -305,7 +307,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
         yield Happening(
             attempt_id,
             attempt.at,
-            attempt.real_at,
+            begun,
             SERVICE,
             SHOP,
             "webhook",
@@ -320,7 +322,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
         yield Happening(
             f"{attempt_id}/response",
             attempt.at,
-            attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms),
+            ended,
             SHOP,
             SERVICE,
             "webhook-response",
@@ -333,6 +335,19 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
             round(attempt.reply.duration_ms) or None,
         )
         cause = attempt_id
+
+
+def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
+    """When each attempt began and ended; copies sent at once share both, or the network would order them."""
+    at_once: list[list[tuple[int, datetime, datetime]]] = []
+    for attempt in delivery.attempts:
+        begun, number = attempt.real_at, attempt.number
+        group = at_once[-1] if at_once else []
+        if not group or number != group[0][0] or begun > min(ended for _, _, ended in group):
+            at_once.append(group := [])
+        group.append((number, begun, begun + timedelta(milliseconds=attempt.reply.duration_ms)))
+    for group in at_once:
+        yield from [(min(each[1] for each in group), max(each[2] for each in group))] * len(group)
 
 
 def _answered(attempt: WebhookAttempt) -> tuple[str, int | None]:
