@@ -29,9 +29,9 @@ from payment_sandbox.serving.cluster import ClusterRegistry, is_claimed, storage
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import Interrupted, NotStored
 from payment_sandbox.storage.places import CLAIM_SECONDS, Undecided
-from payment_sandbox.storage.snapshot import snapshot_of
 from tests.simulation.database import Broken, Fault, Killed, Mistake, Shared, SimulatedDatabase
 from tests.simulation.world import World
+from tests.support.state_files import snapshot_of
 
 SERVERS: Final = 3
 CATALOGUE: Final = Catalogue(NAMES, check_scenario_settings, default=default_scenario())

@@ -296,9 +296,6 @@ def _period(path: str, text: str | None) -> Iterator[Problem]:
         yield path, f"{text!r} is not a duration"
 
 
-DECISIONS: Final = "decisions"
-
-
 class Checked(NamedTuple):
     """A consistent snapshot, with its state and its records."""
 
@@ -307,25 +304,15 @@ class Checked(NamedTuple):
     change: ChangeSet
 
 
-def snapshot_of(project: Project) -> dict[str, Any]:
-    """The project's state as plain data, without the decisions, which its journal knows."""
-    return {name: encode(value) for name, value in vars(_shown(project)).items() if name != DECISIONS}
-
-
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """The project's state as plain data (CTL-10), with iterators for lists: it may have many records."""
-    journal, shown = project.epoch.journal, _shown(project)
-    shown = replace(shown, decisions=_explained(journal, shown.orders))
+    journal, taken = project.epoch.journal, _taken(project)
+    settings = {name: taken.settings[name] for name in KNOWN}  # nobody could restore those of a newer server
+    shown = replace(taken, settings=settings, decisions=_explained(journal, taken.orders))
     return {
         name: map(encode, value) if type(value) is tuple else encode(value)
         for name, value in vars(shown).items()
     }
-
-
-def _shown(project: Project) -> Snapshot:
-    """The project's state without the settings of a newer server, which nobody could restore here."""
-    taken = _taken(project)
-    return replace(taken, settings={name: taken.settings[name] for name in KNOWN})
 
 
 def _explained(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision, ...]:
@@ -333,7 +320,7 @@ def _explained(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision
     ids = [attempt.id for order in orders for attempt in order.transactions]
     known = [(each, why) for each in ids if (why := journal.explanation(each)) is not None]
     taken: tuple[TakenDecision, ...] = decode(
-        tuple[TakenDecision, ...], [{"transaction_id": each, **why} for each, why in known], DECISIONS
+        tuple[TakenDecision, ...], [{"transaction_id": each, **why} for each, why in known], "decisions"
     )
     return taken
 
