@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
-from payment_sandbox.client.replaying import NO_WEBHOOKS
+from payment_sandbox.client.replaying import CONDITIONS, ETAG, NO_WEBHOOKS, TAG
 from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parsed, value_at
 from payment_sandbox_verify.checks import REFUSED, Check, holds, shown
@@ -32,10 +32,15 @@ class HarRefused(ValueError):
 
 
 class RecordedCall(NamedTuple):
-    """A recorded call with its answer, and when it was made."""
+    """A recorded call with its answer, and when it was made.
+
+    ``raw`` is the body as it was sent, and ``headers`` those that say something about the call.
+    """
 
     at: datetime
     answer: ServiceAnswer
+    raw: str
+    headers: Mapping[str, str]
 
 
 def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
@@ -68,12 +73,12 @@ def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
 
 def _renamed(recorded: RecordedCall, names: Names) -> RecordedCall:
     answer = recorded.answer
+    sent = renamed(answer.sent, names)
     return recorded._replace(
+        raw=recorded.raw if sent == answer.sent else json.dumps(sent),
         answer=answer._replace(
-            path=renamed_path(answer.path, names),
-            sent=renamed(answer.sent, names),
-            data=renamed(answer.data, names),
-        )
+            path=renamed_path(answer.path, names), sent=sent, data=renamed(answer.data, names)
+        ),
     )
 
 
@@ -97,15 +102,22 @@ def _call(entry: Mapping[str, Any]) -> RecordedCall | None:
         return None
     path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")
     content = _content(response.get("content", {}))
-    headers = CaseInsensitiveDict((each["name"], each["value"]) for each in response.get("headers", ()))
-    sent = parsed((request.get("postData") or {}).get("text", "").encode())
+    raw = (request.get("postData") or {}).get("text", "")
+    sent = parsed(raw.encode())
     at = datetime.fromisoformat(entry["startedDateTime"])
     if at.tzinfo is None:
         raise ValueError(f"startedDateTime {entry['startedDateTime']!r} has no offset")
     status = int(response["status"])
-    return RecordedCall(
-        at, ServiceAnswer(request["method"], path, sent, status, headers, parsed(content), content)
+    answer = ServiceAnswer(
+        request["method"], path, sent, status, _headers(response), parsed(content), content
     )
+    headers = _headers(request).items()
+    said = {name: value for name, value in headers if name.lower() in OF_THE_CALL and SENDABLE(value)}
+    return RecordedCall(at, answer, raw, said)
+
+
+def _headers(message: Mapping[str, Any]) -> CaseInsensitiveDict[str]:
+    return CaseInsensitiveDict((each["name"], str(each["value"])) for each in message.get("headers", ()))
 
 
 def _content(content: Mapping[str, Any]) -> bytes:
@@ -113,6 +125,10 @@ def _content(content: Mapping[str, Any]) -> bytes:
     return base64.b64decode(text) if content.get("encoding") == "base64" else text.encode()
 
 
+OF_THE_CALL: Final = (*CONDITIONS, "idempotency-key", "content-type")
+SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
+TEXT: Final = re.compile(r'(?<=")[^"\\]*(?=")')
+UNAUTHORIZED: Final = 401
 BEGINS: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
 REDIRECTED: Final = "STA-02"
 
@@ -126,8 +142,13 @@ def rule_of_beginning(sent: Any) -> str:
     return BEGINS.get(first.get("payment_method"), REDIRECTED) if isinstance(first, dict) else REDIRECTED
 
 
+CREATED: Final = 201
+UNPAID: Final = ("new", "processing")
+OF_PAID: Final = re.compile(r"/orders/([^/]+)/(?:refunds|transactions/[^/]+/(?:captures|voids))\b")
+"""Calls that only succeed once a customer has paid."""
 IDENTIFIERS: Final = ("id", "vault_token")
 ACTIONS_TO: Final = {  # what somebody did, if a status was reached
+    "new": ("screening approve",),
     "processing": ("customer visit",),
     "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
     "accepted": ("customer pay", "screening approve"),
@@ -155,6 +176,7 @@ class Mirror:
         self._service = service
         self._client = client
         self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
+        self._etags: dict[str, str] = {}  # the same
         self._besides: set[str] = set()
         self._now: datetime | None = None
         client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their addresses are those of the real shop
@@ -162,24 +184,39 @@ class Mirror:
     def play(self, recorded: Sequence[RecordedCall]) -> Iterator[Check]:
         """Make every call, and compare."""
         for each in recorded:
-            yield from self._play(each.at, each.answer)
+            yield from self._play(each)
 
-    def _play(self, at: datetime, theirs: ServiceAnswer) -> Iterator[Check]:
+    def _play(self, recorded: RecordedCall) -> Iterator[Check]:
+        theirs = recorded.answer
+        self._scan(theirs)
         unknown = self._unknown(theirs)
         if unknown is not None:
             self.skipped.append(f"{theirs.call}: {unknown} was made before the recording")
             return
-        self._pass_time(at)
+        self._pass_time(recorded.at)
         self._follow(theirs)
-        sent = self._translated(theirs.sent)
-        if theirs.is_success:
-            self._choose_bank(sent)
-        ours = self._service.call(theirs.method, self._translated(theirs.path), sent)
+        ours = self._called(recorded)
+        self._etags[theirs.headers.get(ETAG, "")] = ours.headers.get(ETAG, "")
         theirs = theirs._replace(asked=(len(self.answers),))
         ours = ours._replace(path=theirs.path, sent=theirs.sent, asked=theirs.asked)
         self.answers.append(ours)
         self.theirs.append(theirs)
         yield from self._compared(theirs, ours)
+
+    def _called(self, recorded: RecordedCall) -> ServiceAnswer:
+        """Make the call; a refused one with the very body, and without the key if that was refused."""
+        theirs, headers = recorded.answer, dict(recorded.headers)
+        for name, value in headers.items():
+            if name.lower() in CONDITIONS:
+                headers[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
+        path = self._translated(theirs.path)
+        if theirs.is_success:
+            sent = self._translated(theirs.sent)
+            self._choose_bank(sent)
+            return self._service.call(theirs.method, path, sent, headers=headers)
+        raw = TEXT.sub(lambda text: self._ids.get(text[0], text[0]), recorded.raw).encode()
+        key = "" if theirs.status == UNAUTHORIZED else None
+        return self._service.call(theirs.method, path, content=raw or None, headers=headers, key=key)
 
     def _unknown(self, answer: ServiceAnswer) -> str | None:
         """An identifier in the path that no recorded answer has made known."""
@@ -208,19 +245,54 @@ class Mirror:
 
     def _follow(self, theirs: ServiceAnswer) -> None:
         """Let happen what has happened in the recording since the last call."""
-        order_id = self._ids.get(str(theirs.at("id")))
-        if theirs.method != "GET" or order_id is None:
+        if theirs.method == "GET" and (order_id := self._ids.get(str(theirs.at("id")))) is not None:
+            self._follow_attempts(order_id, theirs)
             return
-        wanted = theirs.at("status")
-        order = self._client.call("GET", f"/control/orders/{order_id}/")
-        if order["order"]["status"] == wanted:
-            return
-        for step in ACTIONS_TO.get(str(wanted), ()):
+        paid = OF_PAID.search(theirs.path) if theirs.is_success else None
+        order_id = self._ids.get(paid[1]) if paid is not None else None
+        if order_id is not None and self._order(order_id)["order"]["status"] in UNPAID:
+            self._reach(order_id, "completed")
+
+    def _follow_attempts(self, order_id: str, theirs: ServiceAnswer) -> None:
+        """Let the customer choose what was chosen, and everybody do what leads to the statuses."""
+        attempts = theirs.at("transactions")
+        attempts = attempts if isinstance(attempts, list) else []
+        for attempt in attempts[len(self._attempts(order_id)) :]:
+            self._act(order_id, "customer choose", payment_method=str(value_at(attempt, "payment_method")))
+            self._reach(order_id, value_at(attempt, "status"))
+        if self._order(order_id)["order"]["status"] != theirs.at("status"):
+            self._reach(order_id, theirs.at("status"))
+
+    def _attempts(self, order_id: str) -> list[Any]:
+        attempts: list[Any] = self._order(order_id)["order"].get("transactions", [])
+        return attempts
+
+    def _reach(self, order_id: str, status: Any) -> None:
+        """Let somebody do what leads to a status, if that is possible."""
+        possible = self._order(order_id)["actions"]
+        for step in ACTIONS_TO.get(str(status), ()):
             actor, _, action = step.partition(" ")
-            if action in order["actions"][actor]:
-                self._client.exchange(
-                    "POST", f"/control/orders/{order_id}/act/", {"actor": actor, "action": action}
-                )
+            if action in possible[actor]:
+                self._act(order_id, step)
+                return
+
+    def _act(self, order_id: str, step: str, **how: str) -> None:
+        actor, _, action = step.partition(" ")
+        asked = {"actor": actor, "action": action, **how}
+        self._client.exchange("POST", f"/control/orders/{order_id}/act/", asked)
+
+    def _order(self, order_id: str) -> Any:
+        return self._client.call("GET", f"/control/orders/{order_id}/")
+
+    def _scan(self, theirs: ServiceAnswer) -> None:
+        """Let a payer scan a code, if the recording shows an order that came of it."""
+        code, order_id = self._ids.get(str(theirs.at("extra.bankqr_id"))), theirs.at("id")
+        if theirs.method != "GET" or code is None or order_id in self._ids:
+            return
+        for asked in ({"amount": theirs.at("amount")}, {}):
+            status, order = self._client.exchange("POST", f"/control/bankqr/{code}/scan/", asked)
+            if status == CREATED:
+                self._ids[order_id] = order["id"]
                 return
 
     def _translated(self, value: Any) -> Any:

@@ -2,10 +2,12 @@
 
 import json
 from base64 import b64decode
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
@@ -113,6 +115,79 @@ def test_what_cannot_be_compared_is_said(sandbox: Sandbox) -> None:
     assert "had a fault" in outcome.skipped[0]
 
 
+def fails_once(sandbox: Sandbox, **then: Any) -> None:
+    """Let the next POST have a fault, or the second for a rate."""
+    which = {} if "rate_limit" in then else {"nth": 1}
+    fault = {"when": {"method": "POST", **which}, "then": then}
+    assert sandbox.put("/control/faults/", {"faults": [fault]}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("fault", "second"),
+    [
+        ({"status": 503}, 200),
+        ({"rate_limit": "1/PT1S"}, 429),
+        ({"reset": True}, 200),
+        ({"status": 503, "phase": "after"}, 409),
+        ({"reset": True, "phase": "after"}, 409),
+        ({"truncate": True}, 409),
+        ({"latency": 0.01}, 409),
+    ],
+)
+def test_a_request_is_made_again_if_it_was_processed(
+    sandbox: Sandbox, fault: dict[str, Any], second: int
+) -> None:
+    """What a fault prevented is left out; what happened before a response was lost happens again."""
+    order = sandbox.authorized()
+    fails_once(sandbox, **fault)
+    for _ in range(2):
+        with suppress(requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+            status = sandbox.take(order, "captures/amount", {"amount": 1500}).status_code
+    assert status == second
+    sandbox.read(order, "amount_details")
+    outcome = played(sandbox, evidence(sandbox, order))
+    assert outcome.differences == []
+    assert {"had a fault" in each for each in outcome.skipped} == {True}
+
+
+def test_what_a_lost_response_made_is_known(sandbox: Sandbox) -> None:
+    """An order and a refund whose identifiers the shop learned otherwise."""
+    lost = {"status": 503, "phase": "after"}
+    fails_once(sandbox, **lost)
+    assert sandbox.create(card(capture_mode="manual")).status_code == 503
+    order = sandbox.pay(sandbox.get("/control/orders/").json()["items"][0])
+    sandbox.take(order, "captures/amount", {"amount": 500})
+    for _ in range(2):
+        fails_once(sandbox, **lost)
+        assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).status_code == 503
+    for made in sandbox.get("/control/state/").json()["orders"]:
+        sandbox.read(made["id"])
+    outcome = played(sandbox, evidence(sandbox, order))
+    assert (outcome.differences, len(outcome.skipped)) == ([], 3)
+
+
+def test_what_was_made_before_the_evidence_begins_is_left_out(sandbox: Sandbox) -> None:
+    """As after a snapshot was put back: its orders and cards have no step that made them."""
+    sandbox.settings(recurring_enabled=True)
+    first = sandbox.pay(sandbox.place(details(recurring_type="first")))
+    token = first["transactions"][0]["payment_method_details"]["vault_token"]
+    state = sandbox.get("/control/state/").json()
+    assert sandbox.put("/control/state/", state).status_code == 200
+    sandbox.read(first)
+    sandbox.place(details(recurring_type="recurring", vault_token=token))
+    outcome = played(sandbox, evidence(sandbox, sandbox.acted(sandbox.place(card()), "customer pay")))
+    assert outcome.differences == []
+    assert ["made before" in each for each in outcome.skipped] == [True, True]
+
+
+def test_requests_of_any_method_are_made_again(sandbox: Sandbox) -> None:
+    """Also those that are refused."""
+    order = sandbox.place(card())
+    for method in ("OPTIONS", "HEAD", "PATCH"):
+        sandbox.http.request(method, f"{sandbox.url}/v1/orders/", auth=(sandbox.key, ""))
+    same_again(sandbox, order)
+
+
 @pytest.mark.parametrize(
     "wrong", [{}, [], None, {"format": "payment-orders-sandbox-evidence/1"}, {"format": "x"}]
 )
@@ -150,8 +225,11 @@ def same_again(sandbox: Sandbox, order: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["one_click_type", "recurring_type"])
-def test_a_stored_card_is_charged_again(sandbox: Sandbox, kind: str) -> None:
-    """With a stand-in for its code, of which nothing is kept."""
+@pytest.mark.parametrize("resets", [0, 2])
+def test_a_stored_card_is_charged_again(sandbox: Sandbox, kind: str, resets: int) -> None:
+    """With a stand-in for its code, of which nothing is kept; also after resets, with their other identifiers."""
+    for _ in range(resets):
+        sandbox.post("/control/reset/")
     sandbox.settings(one_click_enabled=True, recurring_enabled=True)
     first = sandbox.place(details(**{kind: "first"}))
     sandbox.pay(first)
@@ -289,6 +367,20 @@ def test_evidence_after_a_reset_is_that_of_the_time_after_it(sandbox: Sandbox) -
     order = sandbox.pay(sandbox.place(card()))
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100})
     same_again(sandbox, order)
+
+
+def test_another_server_gives_the_same_identifiers_after_a_reset(live: Sandbox) -> None:
+    """References, accounts and entity tags included."""
+    live.place(card())
+    live.post("/control/reset/")
+    transfer = live.acted(live.place(by("bank-transfer")), "bank credit", amount=1500)
+    live.post(f"/v1/orders/{transfer['id']}/refunds/", {})
+    redirect = live.pay(live.place(by("bank-redirect-nl")))
+    place = f"/v1/orders/{live.read(redirect)['id']}/"
+    assert live.call("DELETE", place, headers={"If-Match": '"stale"'}).status_code == 412
+    with make_server(seed=2) as server, closing(SandboxClient(server.url, "sandbox-key")) as client:
+        outcome = replay(client, evidence(live, transfer))
+    assert (outcome.differences, outcome.skipped) == ([], [])
 
 
 def test_what_was_chosen_is_known_after_a_restart(tmp_path: Path) -> None:

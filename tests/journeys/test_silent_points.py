@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.driver import Sandbox, by, card, violations
+from tests.support.driver import Sandbox, by, card, details, violations
 from tests.support.shop import Shop
 
 
@@ -47,6 +47,53 @@ def test_a_one_off_code_is_used_up_by_a_payment_that_fails(sandbox: Sandbox) -> 
         code, order = scanned(sandbox, one_off=is_one_off)
         sandbox.acted(order, "customer fail")
         assert sandbox.post(f"/control/bankqr/{code}/scan/").status_code == status
+
+
+@pytest.mark.rule("A60", "QR-22", "HOOK-03")
+def test_a_code_without_an_address_for_webhooks(watched: Sandbox, shop: Shop) -> None:
+    """Its orders use the project's; one with an address keeps it."""
+    _, order = scanned(watched)
+    assert "webhook_url" not in watched.get("/control/bankqr/").json()["items"][0]
+    assert "webhook_url" not in order
+    _, other = scanned(watched, webhook_url=f"{shop.url}/own")
+    watched.settle()
+    assert [(each.body["order_id"], each.path) for each in shop.received] == [
+        (order["id"], "/webhook"),
+        (other["id"], "/webhook/own"),
+    ]
+
+
+@pytest.mark.rule("A58", "FLOW-08")
+@pytest.mark.parametrize(
+    "kind", [{}, {"one_click_type": "first"}, {"recurring_type": "first"}, {"recurring_type": "recurring"}]
+)
+def test_a_cvc_that_is_not_needed(sandbox: Sandbox, kind: dict[str, str]) -> None:
+    """It has no effect, and is shown nowhere; what is no card code is refused all the same."""
+    if "recurring" in kind.values():
+        first = sandbox.pay(sandbox.place(details(recurring_type="first")))
+        token = first["transactions"][0]["payment_method_details"]["vault_token"]
+        kind = {**kind, "vault_token": token}
+    without = sandbox.create(details(**kind))
+    with_code = sandbox.create(details(**kind, cvc="9173"))
+    for answer in (without, with_code):
+        assert (answer.status_code, answer.headers.get("Sandbox-Ignored-Fields")) == (201, None)
+    assert with_code.json()["status"] == without.json()["status"]
+    assert "9173" not in with_code.text
+    path = "transactions[0].payment_method_details.cvc"
+    assert set(violations(sandbox.create(details(**kind, cvc="12")))) == {path}
+
+
+@pytest.mark.rule("A59")
+def test_details_of_lines_say_what_the_lines_say(sandbox: Sandbox) -> None:
+    """No name, VAT or identifier is invented; with them, they are there."""
+    short = {"amount": 400, "quantity": 1}
+    whole = {**short, "merchant_order_line_id": "a", "name": "Socks", "vat_percentage": 2100}
+    lines = [short, whole, {**short, "name": "Postage"}]
+    order = sandbox.pay(sandbox.place(card(capture_mode="manual"), amount=1200, order_lines=lines))
+    entries = sandbox.read(order, "order_line_details")["order_line_details"]
+    optional = {"merchant_order_line_id", "name", "vat_percentage"}
+    assert [entry.keys() & optional for entry in entries] == [set(), optional, {"name"}]
+    assert [entry["quantity"] for entry in entries] == ["1", "1", "1"]
 
 
 def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:

@@ -27,11 +27,11 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import Interrupted, NotStored
-from payment_sandbox.storage.snapshot import snapshot_of
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox_company.places import CLAIM_SECONDS, Undecided
 from tests.simulation.database import Broken, Fault, Killed, Mistake, Shared, SimulatedDatabase
 from tests.simulation.world import World
+from tests.support.state_files import snapshot_of
 
 SERVERS: Final = 3
 CATALOGUE: Final = Catalogue(NAMES, check_scenario_settings, default=default_scenario())

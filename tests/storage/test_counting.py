@@ -17,8 +17,9 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.rows import read_identity, resumed_project
-from payment_sandbox.storage.snapshot import remember, restore, snapshot_of, undo_move
+from payment_sandbox.storage.snapshot import remember, restore, undo_move
 from tests.storage.conftest import Kept
+from tests.support.state_files import snapshot_of
 
 GOLDEN: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
 NOON: Final = "frozen@2027-01-01T12:00:00Z"

@@ -32,8 +32,9 @@ from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.history import KEPT_MAX, store_history
 from payment_sandbox.storage.rows import KINDS, read_identity, resumed_project
-from payment_sandbox.storage.snapshot import restore, snapshot_of
+from payment_sandbox.storage.snapshot import restore
 from tests.storage.conftest import Kept
+from tests.support.state_files import snapshot_of
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
 SERVICES = Unattended(REAL_TIME)

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.storage.snapshot import snapshot_of
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.full_disk import full
 from tests.support.servers import make_server
-from tests.support.state_files import again
+from tests.support.state_files import again, snapshot_of
 
 RULES = {
     "name": "of-the-test",

@@ -22,13 +22,28 @@ class Recorder:
         self.own = own
         self.entries: list[dict[str, Any]] = []
         self.at = START
+        self.etag = ""  # of the last answer
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Make a call, and record it as a browser does."""
-        answer = self.own.service.call(method, path, body)
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        raw: str | None = None,
+        key: str | None = None,
+        **said: str,
+    ) -> Any:
+        """Make a call, and record it as a browser does; a header ``if_match`` is ``If-Match``."""
+        sent = {name.replace("_", "-"): value for name, value in said.items()}
+        exact = raw.encode() if raw is not None else None
+        answer = self.own.service.call(method, path, body, content=exact, key=key, headers=sent)
         request: dict[str, Any] = {"method": method, "url": f"https://api.provider.example{path}"}
-        if body is not None:
-            request["postData"] = {"mimeType": "application/json", "text": json.dumps(body)}
+        request["headers"] = [{"name": name, "value": value} for name, value in sent.items()]
+        if raw is not None or body is not None:
+            text = raw if raw is not None else json.dumps(body)
+            request["postData"] = {"mimeType": "application/json", "text": text}
+        self.etag = answer.headers.get("ETag", "")
         headers = [{"name": name, "value": value} for name, value in answer.headers.items()]
         content = {"mimeType": "application/json", "text": answer.content.decode()}
         response = {"status": answer.status, "headers": headers, "content": content}
@@ -37,9 +52,9 @@ class Recorder:
         )
         return answer.data
 
-    def act(self, order: Any, actor: Actor, action: ActionName) -> None:
+    def act(self, order: Any, actor: Actor, action: ActionName, **how: str) -> None:
         """Somebody does something that no recording shows."""
-        self.own.client.act(order["id"], actor, action)
+        self.own.client.act(order["id"], actor, action, **how)
 
     def passed(self, time: timedelta) -> None:
         """Time goes by."""
@@ -75,6 +90,44 @@ def shop(recorder: Recorder) -> None:
     recorder.call("POST", "/v1/orders/", _order(None, currency="USD"))
 
 
+def careful(recorder: Recorder) -> None:
+    """Conditions, repeated and broken requests, attempts on the hosted page, a screening, a scan."""
+    held = [{"payment_method": "credit-card", "capture_mode": "manual"}]
+    order = recorder.call("POST", "/v1/orders/", _order(held))
+    place = f"/v1/orders/{order['id']}/"
+    recorder.call("DELETE", place, if_match='"stale"')
+    recorder.call("GET", place)
+    recorder.call("GET", place, if_none_match=recorder.etag)
+    recorder.act(order, "customer", "pay")
+    capture = f"{place}transactions/{order['transactions'][0]['id']}/captures/amount/"
+    recorder.call("POST", capture, {"amount": 400})
+    recorder.call("GET", place)
+    for _ in range(2):
+        recorder.call("POST", capture, {"amount": 100}, if_match=recorder.etag)
+    for amount in (500, 500, 600):
+        body = {"currency": "EUR", "amount": amount}
+        recorder.call("POST", "/v1/orders/", body, idempotency_key="once")
+    recorder.call("POST", "/v1/orders/", raw='{"currency": "EUR", "amount": 1, "amount": 2}')
+    recorder.call("POST", "/v1/orders/", raw="amount=1", content_type="text/plain")
+    recorder.call("POST", "/v1/orders/", _order(None), key="wrong")
+    hosted = recorder.call("POST", "/v1/orders/", _order(None))
+    recorder.act(hosted, "customer", "choose", payment_method="credit-card")
+    recorder.act(hosted, "customer", "fail")
+    recorder.call("GET", f"/v1/orders/{hosted['id']}/")
+    recorder.act(hosted, "customer", "choose", payment_method="wallet-web")
+    recorder.act(hosted, "customer", "pay")
+    recorder.call("GET", f"/v1/orders/{hosted['id']}/")
+    slow = {**CUSTOMER, "email_address": "needs-time@example.com"}
+    later = [{"payment_method": "pay-later-a"}]
+    screened = recorder.call("POST", "/v1/orders/", _order(later, order_lines=LINES, customer=slow))
+    recorder.act(screened, "screening", "approve")
+    recorder.call("GET", f"/v1/orders/{screened['id']}/")
+    code = recorder.call("POST", "/v1/bankqr/", {"amount": 1000, "description": "Socks"})
+    scanned = recorder.own.client.scan(code["id"])
+    recorder.act(scanned, "customer", "pay")
+    recorder.call("GET", f"/v1/orders/{scanned['id']}/")
+
+
 def _order(transactions: Any, **more: Any) -> dict[str, Any]:
     found = {"currency": "EUR", "amount": 1000, "description": "Socks", **more}
     return found if transactions is None else {**found, "transactions": transactions}
@@ -87,6 +140,8 @@ def recorded(file: Path, change: Change | None = None, do: Callable[[Recorder], 
         do(recorder)
     for entry in recorder.entries:
         content = entry["response"]["content"]
+        if not content["text"]:  # of 304
+            continue
         data = json.loads(content["text"])
         if change is not None:
             change(entry | {"data": data})

@@ -11,7 +11,7 @@ from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox_verify.comparing import Compared, compare_recorded
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.recorded import HarRefused, read_har
-from tests.verification.recording import Change, Recorder, recorded
+from tests.verification.recording import Change, Recorder, careful, recorded
 
 
 def held(tmp_path: Path, change: Change | None = None) -> Compared:
@@ -38,6 +38,28 @@ def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
     } <= agreed
     assert len(agreed) >= 40
     assert found.theirs.reports["CARD-21"].how == "no recorded call shows it"
+
+
+def test_an_untouched_recording_has_no_difference(tmp_path: Path) -> None:
+    """Calls are made with their conditions, keys and bodies; people do what later answers show."""
+    found = compare_recorded(read_har(recorded(tmp_path / "shop.har", do=careful)), "shop.har")
+    assert {each.rule: each.how for each in found.differing} == {}
+    assert found.skipped == ()
+
+
+def _hostile(entry: Any) -> None:
+    entry["request"]["headers"] = [
+        {"name": "If-Match", "value": "a\r\nb"},
+        {"name": "Content-Type", "value": 5},
+        {"name": "Idempotency-Key", "value": "é"},
+    ]
+    if "transactions" in entry["data"]:
+        entry["data"]["transactions"] = [5, {"id": "x"}, {"id": ["y"], "payment_method": {}}]
+
+
+def test_a_hostile_recording_is_compared_all_the_same(tmp_path: Path) -> None:
+    """Headers that nobody can send are left out, and what is no attempt is followed by nobody."""
+    assert "TX-06" in {each.rule for each in held(tmp_path, _hostile).differing}
 
 
 def _absolute(entry: Any) -> None:

@@ -15,18 +15,35 @@ from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.journal import BODY_KEPT_BYTES, CHOICES_MAX, OF_THE_ORIGINAL
+from payment_sandbox.scenarios.effects import AFTER, ErrorStatus, Hang, RateLimit, Reset, Silence
 
-METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+Recorded = Mapping[str, Any]
+"""An object of the evidence."""
+METHOD: Final = re.compile(r"[A-Z]{1,20}")
 MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
 REPLAY: Final = "replay"  # the name of its project
 EXPIRES_AFTER: Final = "P7D"
-NOT_COMPARED: Final = ("beneficiary", "payment_url", "order_url", "qr_url", "events", "client")
+ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
+NOT_COMPARED: Final = (*ADDRESSES, "beneficiary", "events", "client")
 BY_HAND: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
 NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}
+EMPTY: Final[Recorded] = {
+    **dict.fromkeys(("agenda", "orders", "credentials", "qr_requests", "deliveries", "decisions"), ()),
+    **dict.fromkeys(("rule_uses", "scenario_faults", "fault_uses", "swapped"), ()),
+    "faults": {"faults": [], "webhooks": []},
+    "id_counts": {},
+    "sequence": 0,
+    "deliveries_dropped": 0,
+    "clock_mode": "frozen",
+    "clock_rate": 1.0,
+}
+"""What a snapshot of a project holds before anything has happened in it."""
 CREATING: Final = ("create", "scan")
 REFUSED: Final = 400
 SCENARIO: Final = "scenario"
 ETAG: Final = "ETag"
+IDENTIFIER: Final = re.compile(rf"{UUID.pattern}|\b[0-9a-f]{{32}}\b")
+"""An identifier, or the token of a stored card."""
 TAG: Final = re.compile(r'"[^"]*"')
 CONDITIONS: Final = ("if-match", "if-none-match")
 OF_A_CONNECTION: Final = (
@@ -34,6 +51,10 @@ OF_A_CONNECTION: Final = (
     *("expect", "user-agent"),
 )
 FAULT: Final = "had a fault"
+MAKING: Final = ("/orders", "/refunds")
+PREVENTING: Final = (ErrorStatus, RateLimit, Hang, Reset, Silence)
+"""The effects of faults that come instead of the request, unless their phase is after it."""
+OF_EARLIER: Final = "uses what was made before the evidence begins"
 CODE: Final = re.compile(rf'("cvc"\s*:\s*)"{re.escape(MASK)}"')
 STAND_IN: Final = r'\1"123"'  # for a card code, of which the journal keeps nothing
 SAME_TIME: Final = timedelta(seconds=1)  # a running clock goes on while a request is handled
@@ -84,7 +105,7 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
         raise EvidenceRefused(f"it is malformed: {type(error).__name__} {error}") from error
 
 
-def _checked(evidence: Any) -> Mapping[str, Any]:
+def _checked(evidence: Any) -> Recorded:
     if not isinstance(evidence, dict) or evidence.get("format") != EVIDENCE_FORMAT:
         raise EvidenceRefused(f"it is not evidence of the dashboard: its format is not {EVIDENCE_FORMAT!r}")
     missing = [name for name in ("journal", "actions", "snapshot", "clock") if name not in evidence]
@@ -96,13 +117,13 @@ def _checked(evidence: Any) -> Mapping[str, Any]:
 class RecordedChoices(NamedTuple):
     """What was chosen at the beginning, and the steps at which something else was."""
 
-    settings: Mapping[str, Any]
-    scenario: Mapping[str, Any]
+    settings: Recorded
+    scenario: Recorded
     steps: Sequence[ReplayStep]
     unknown: Sequence[str]
 
 
-def _chosen(evidence: Mapping[str, Any]) -> RecordedChoices:
+def _chosen(evidence: Recorded) -> RecordedChoices:
     """Settings and scenario of each step, from what they are in the end and what was in force before."""
     settings, scenario = dict(evidence["snapshot"]["settings"]), evidence["snapshot"][SCENARIO]
     choices = evidence.get("choices", ())
@@ -126,10 +147,10 @@ def _chosen(evidence: Mapping[str, Any]) -> RecordedChoices:
     return RecordedChoices(settings, scenario, steps, unknown)
 
 
-def _steps(evidence: Mapping[str, Any]) -> Iterator[ReplayStep]:
+def _steps(evidence: Recorded) -> Iterator[ReplayStep]:
     for entry in evidence["journal"]:
         what = f"{entry['method']} {entry['path']}"
-        if entry["method"] not in METHODS or not entry["path"].startswith(MERCHANT_API):
+        if not METHOD.fullmatch(entry["method"]) or not entry["path"].startswith(MERCHANT_API):
             raise EvidenceRefused(f"{what} is not a request to the merchant API")
         yield ReplayStep(entry["real_at"], entry["at"], what, partial(Replay.request, entry=entry))
     for taken in evidence["actions"]:
@@ -144,7 +165,7 @@ class Replay:
     def __init__(
         self,
         server: SandboxClient,
-        evidence: Mapping[str, Any],
+        evidence: Recorded,
         chosen: RecordedChoices,
         steps: list[ReplayStep],
     ) -> None:
@@ -154,15 +175,16 @@ class Replay:
         self._etags: dict[str, str] = {}  # the same
         self._skipped = list(chosen.unknown)
         self._differences: list[str] = []
-        self._scenario = chosen.scenario
+        self._earlier = _identifiers(evidence["snapshot"])
         settings = {
             **chosen.settings,
             **dict.fromkeys(OF_THE_ORIGINAL),
             "name": REPLAY,
             "expires_after": EXPIRES_AFTER,  # it stays if it differs
-            "clock": f"frozen@{steps[0].at}",
         }
-        made = server.call("POST", "/control/projects/", settings)
+        begin = {"settings": settings, "scenario": chosen.scenario, "now": steps[0].at}
+        self._begin = {**evidence["snapshot"], **EMPTY, **begin}
+        made = server.call("POST", "/control/projects/", {**settings, "clock": f"frozen@{steps[0].at}"})
         self._project_id: str = made["project_id"]
         self._sandbox = SandboxClient(server.base_url, made["api_key"])
 
@@ -177,9 +199,11 @@ class Replay:
             self._sandbox.close()
 
     def play(self) -> ReplayOutcome:
-        """Do everything at its own time, and compare."""
-        if self._scenario.get("name") != DEFAULT:
-            self._put_scenario(self._scenario)
+        """Do everything at its own time, and compare.
+
+        The replay begins with the identifiers with which the evidence begins, also after a reset.
+        """
+        self._sandbox.call("PUT", "/control/state/", self._begin)
         self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
         differences = self._differences
         for number, step in enumerate(self._steps, 1):
@@ -189,13 +213,13 @@ class Replay:
         differences += self._orders()
         return ReplayOutcome(differences, self._skipped, self._project_id, len(self._steps))
 
-    def request(self, entry: Mapping[str, Any]) -> Iterator[str]:
+    def request(self, entry: Recorded) -> Iterator[str]:
         """Make a request of the shop again."""
         raw = self._raw(entry)
-        problem = _why_not(entry, raw)
+        problem = self._of_earlier(entry) or _why_not(entry, raw)
         if problem is not None:
             self._skipped.append(f"{entry['method']} {entry['path']} {problem}")
-            if problem != FAULT:
+            if problem != FAULT or not _is_done(entry["fault"]):
                 return
         path = self._translated(f"{entry['path']}?{entry['query']}" if entry["query"] else entry["path"])
         headers = self._headers(entry["headers"]["request"])
@@ -204,14 +228,34 @@ class Replay:
             self._etags[entry["headers"]["response"].get(ETAG, "")] = etag
         if problem is None:
             yield from self._differences_of(entry, status, body)
+        elif status < REFUSED and entry["path"].strip("/").endswith(MAKING):
+            self._learn_lost(entry["order_id"], body)
 
-    def _differences_of(self, entry: Mapping[str, Any], status: int, body: Any) -> Iterator[str]:
+    def _learn_lost(self, order_id: str, made: Recorded) -> None:
+        """Learn the identifiers of an order, or of its next refund, from a response that was lost."""
+        known = {order["id"]: order for order in self._evidence["snapshot"]["orders"]}
+        order = known.get(order_id, {"refunds": ()})
+        ids = [order_id, *(refund["refund_id"] for refund in order["refunds"])]
+        lost = next((each for each in ids if each in known and each not in self._ids), None)
+        if lost is not None:
+            pairs = zip(
+                [known[lost], *known[lost]["transactions"]], [made, *made["transactions"]], strict=False
+            )
+            self._ids |= {before["id"]: now["id"] for before, now in pairs}
+
+    def _of_earlier(self, entry: Recorded) -> str | None:
+        """Whether a call uses what none of the steps has made, since the evidence begins after that."""
+        text = f"{entry['path']} {json.dumps(entry['request'])}"
+        named = {each[0] for each in IDENTIFIER.finditer(text)}
+        return OF_EARLIER if named & self._earlier - self._ids.keys() else None
+
+    def _differences_of(self, entry: Recorded, status: int, body: Any) -> Iterator[str]:
         if status != entry["status"]:
             yield f"answered {status} instead of {entry['status']}"
         elif isinstance(body, dict | list) and isinstance(entry["response"], dict | list):
             yield from list(self._compare(entry["response"], body, ""))[:DIFFERENCES_MAX]
 
-    def _raw(self, entry: Mapping[str, Any]) -> bytes:
+    def _raw(self, entry: Recorded) -> bytes:
         """The body as it was sent, with the identifiers of the replay and stand-ins for card codes."""
         if "raw" not in entry:  # it was saved by an older version
             sent = entry["request"]
@@ -229,7 +273,7 @@ class Replay:
                 given[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
         return given
 
-    def choose(self, kind: str, chosen: Mapping[str, Any]) -> Iterator[str]:
+    def choose(self, kind: str, chosen: Recorded) -> Iterator[str]:
         """Choose settings or a scenario again; no webhook is sent, wherever they should go."""
         if kind == SCENARIO:
             self._put_scenario(chosen)
@@ -237,20 +281,20 @@ class Replay:
             self._sandbox.call("PATCH", "/control/project/", chosen)
         return iter(())
 
-    def _put_scenario(self, scenario: Mapping[str, Any]) -> None:
+    def _put_scenario(self, scenario: Recorded) -> None:
         if scenario.get("name") == DEFAULT:
             self._sandbox.call("DELETE", "/control/scenario/")
         else:
             self._sandbox.call("PUT", "/control/scenario/", scenario)
 
-    def act(self, taken: Mapping[str, Any]) -> Iterator[str]:
+    def act(self, taken: Recorded) -> Iterator[str]:
         """Let somebody act again."""
         order_id = self._ids.get(taken["order_id"])
         if taken["action"] in CREATING:
             yield from self._create(taken)
             return
         if order_id is None:
-            self._skipped.append(f"{taken['actor']} {taken['action']} of {taken['order_id']}")
+            self._skipped.append(f"{taken['actor']} {taken['action']} of {taken['order_id']} {OF_EARLIER}")
             return
         how = {"amount" if name == "amount_cents" else name: value for name, value in taken["how"].items()}
         if taken["actor"] == "merchant":
@@ -261,7 +305,7 @@ class Replay:
         if status >= REFUSED:
             yield f"is not possible any more: {answer['error']['value']}"
 
-    def _create(self, taken: Mapping[str, Any]) -> Iterator[str]:
+    def _create(self, taken: Recorded) -> Iterator[str]:
         """Create an order as a test order, or by a scan."""
         how = taken["how"]
         if taken["action"] == "create":
@@ -276,7 +320,7 @@ class Replay:
         else:
             self._ids[taken["order_id"]] = answer["id"]
 
-    def _by_hand(self, order_id: str, action: str, how: Mapping[str, Any]) -> tuple[int, Any]:
+    def _by_hand(self, order_id: str, action: str, how: Recorded) -> tuple[int, Any]:
         if action == "cancel":
             return self._sandbox.exchange("DELETE", f"/v1/orders/{order_id}/")
         if action == "refund":
@@ -292,7 +336,7 @@ class Replay:
     def _translated(self, value: Any) -> Any:
         """The value with the identifiers of the replay."""
         if isinstance(value, str):
-            return UUID.sub(lambda evidence: self._ids.get(evidence[0], evidence[0]), value)
+            return IDENTIFIER.sub(lambda evidence: self._ids.get(evidence[0], evidence[0]), value)
         if isinstance(value, dict):
             return {key: self._translated(inner) for key, inner in value.items()}
         return [self._translated(item) for item in value] if isinstance(value, list) else value
@@ -312,7 +356,7 @@ class Replay:
     def _compare_values(self, before: Any, now: Any, path: str) -> Iterator[str]:
         if before == MASK:
             return
-        if isinstance(before, str) and isinstance(now, str) and UUID.fullmatch(before):
+        if isinstance(before, str) and isinstance(now, str) and IDENTIFIER.fullmatch(before):
             if self._ids.setdefault(before, now) != now:
                 yield f"{path} is {now} instead of {self._ids[before]}"
         elif self._translated(before) != now and not _is_same_time(before, now):
@@ -329,7 +373,18 @@ class Replay:
                 yield f"order {order['id']} is {status} in the end instead of {order['status']}"
 
 
-def _why_not(entry: Mapping[str, Any], raw: bytes) -> str | None:
+def _identifiers(snapshot: Recorded) -> set[str]:
+    """The identifiers of orders, attempts, stored cards and QR codes."""
+    orders = snapshot["orders"]
+    records = [
+        *orders,
+        *(each for order in orders for each in order["transactions"]),
+        *snapshot["qr_requests"],
+    ]
+    return {each["id"] for each in records} | {each["vault_token"] for each in snapshot["credentials"]}
+
+
+def _why_not(entry: Recorded, raw: bytes) -> str | None:
     """Why a call cannot be made again as it was, or not be compared."""
     if entry["fault"] is not None or entry["status"] is None:
         return FAULT
@@ -339,6 +394,11 @@ def _why_not(entry: Mapping[str, Any], raw: bytes) -> str | None:
     if sent.isascii() and sent.isdigit() and int(sent) > BODY_KEPT_BYTES:
         return "had a body that was too long to be kept"
     return None
+
+
+def _is_done(fault: Recorded | None) -> bool:
+    """Whether a request was processed in spite of its fault, so that a replay must make it, too."""
+    return fault is None or fault.get("phase") == AFTER or not any(each.key in fault for each in PREVENTING)
 
 
 def _is_same_time(before: Any, now: Any) -> bool:

@@ -300,7 +300,9 @@ def _failure(failure: Failure) -> Happening:
 
 
 def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
-    for index, attempt in enumerate(delivery.attempts, 1):
+    for index, (attempt, (begun, ended)) in enumerate(
+        zip(delivery.attempts, _spans(delivery), strict=True), 1
+    ):
         attempt_id = f"{delivery.id}/{index}"
         failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
         how = "sent otherwise, by hand" if attempt.number == OTHERWISE else f"try {attempt.number}"
@@ -308,7 +310,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
         yield Happening(
             attempt_id,
             attempt.at,
-            attempt.real_at,
+            begun,
             SERVICE,
             SHOP,
             "webhook",
@@ -322,16 +324,18 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
             lost=fault is not None,
         )
         if fault is None:
-            yield _webhook_response(delivery, attempt, attempt_id)
+            yield _webhook_response(delivery, attempt, attempt_id, ended)
         cause = attempt_id
 
 
-def _webhook_response(delivery: Delivery, attempt: WebhookAttempt, attempt_id: str) -> Happening:
+def _webhook_response(
+    delivery: Delivery, attempt: WebhookAttempt, attempt_id: str, ended: datetime
+) -> Happening:
     reply = attempt.reply
     return Happening(
         f"{attempt_id}/response",
         attempt.at,
-        attempt.real_at + timedelta(milliseconds=reply.duration_ms),
+        ended,
         SHOP,
         SERVICE,
         "webhook-response",
@@ -343,6 +347,19 @@ def _webhook_response(delivery: Delivery, attempt: WebhookAttempt, attempt_id: s
         "\n".join(filter(None, (reply.warning, reply.traceback))) or None,
         round(reply.duration_ms) or None,
     )
+
+
+def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
+    """When each attempt began and ended; copies sent at once share both, or the network would order them."""
+    at_once: list[list[tuple[int, datetime, datetime]]] = []
+    for attempt in delivery.attempts:
+        begun, number = attempt.real_at, attempt.number
+        group = at_once[-1] if at_once else []
+        if not group or number != group[0][0] or begun > min(ended for _, _, ended in group):
+            at_once.append(group := [])
+        group.append((number, begun, begun + timedelta(milliseconds=attempt.reply.duration_ms)))
+    for group in at_once:
+        yield from [(min(each[1] for each in group), max(each[2] for each in group))] * len(group)
 
 
 def _answered(attempt: WebhookAttempt) -> tuple[str, int | None]:

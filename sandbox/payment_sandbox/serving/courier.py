@@ -287,7 +287,7 @@ class Courier:
         receiver = destination.receiver_for(request.url)
         if prepared.are_parallel(over_network=receiver is None):
             over_network = [self._posted(destination, request, receiver) for _ in copies]
-            return list(map(answered, over_network))
+            return _sent_at_once(list(map(answered, over_network)))
         is_here = receiver is not None and destination.is_here and get_ident() in self._deferred
         post = self._posted_here if is_here else self._posted
         return [answered(post(destination, request, receiver)) for _ in copies]
@@ -318,6 +318,12 @@ class Courier:
         posting = self._posting(destination, request, receiver)
         posting.run_here()
         return posting
+
+
+def _sent_at_once(replies: list[tuple[Reply, datetime]]) -> list[tuple[Reply, datetime]]:
+    """Replies to copies sent together: each began before any had ended, however slowly threads started."""
+    first_end = min(sent_at + timedelta(milliseconds=reply.duration_ms) for reply, sent_at in replies)
+    return [(reply, min(sent_at, first_end)) for reply, sent_at in replies]
 
 
 def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") -> ReceiverAnswer:

@@ -315,6 +315,37 @@ class Formatted:
     format: str
 
 
+class UnmetCondition(NamedTuple):
+    """A condition of a rule that an attempt did not meet."""
+
+    condition: str
+    expected: Any
+    actual: Any
+
+
+class NearestMiss(NamedTuple):
+    """The rule that came closest to matching, by its index."""
+
+    rule: int
+    differs: tuple[UnmetCondition, ...]
+
+
+class TakenDecision(NamedTuple):
+    """What a scenario decided for an attempt; without a matching ``rule``, the nearest miss, if any."""
+
+    transaction_id: str
+    scenario: str
+    rule: int | None
+    nearest: NearestMiss | None = None
+
+    def explanation(self) -> Mapping[str, Any]:
+        """The same, as the journal explains it."""
+        nearest = {} if self.rule is not None else {"nearest": encode(self.nearest)}
+        return {"scenario": self.scenario, "rule": self.rule, **nearest}
+
+
 @dataclass(frozen=True)
 class Snapshot(StoredRecords, Counters, Chosen, Formatted):
     """The whole state of a project, except its ids and its key."""
+
+    decisions: tuple[TakenDecision, ...] = ()

@@ -30,12 +30,12 @@ from payment_sandbox.projects.changes import Moment
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.journal import number_of
+from payment_sandbox.projects.journal import Journal, RecordedDecision, number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import FEATURES, KNOWN, Settings, read_settings, stored_settings
 from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
 from payment_sandbox.scenarios.loader import load_scenario
-from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
+from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, TakenDecision, decode, encode
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
 SENT: Final = SentForm()
@@ -66,6 +66,7 @@ def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
         *_identities(snapshot),
         *_agenda(snapshot, orders),
         *_deliveries(snapshot, orders),
+        *_decisions(snapshot),
     ]
     for index, order in enumerate(snapshot.orders):
         problems += _below(f"orders[{index}]", _order(order, orders))
@@ -171,6 +172,13 @@ def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Pro
     for index, delivery_id in enumerate(snapshot.swapped):
         if delivery_id not in known:
             yield f"swapped[{index}]", "is not a webhook of this snapshot"
+
+
+def _decisions(snapshot: Snapshot) -> Iterator[Problem]:
+    known = {attempt.id for order in snapshot.orders for attempt in order.transactions}
+    for index, decision in enumerate(snapshot.decisions):
+        if decision.transaction_id not in known:
+            yield f"decisions[{index}].transaction_id", "is not a transaction of this snapshot"
 
 
 def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
@@ -296,23 +304,25 @@ class Checked(NamedTuple):
     change: ChangeSet
 
 
-def snapshot_of(project: Project) -> dict[str, Any]:
-    """The project's state as plain data (CTL-10)."""
-    return dict(encode(_shown(project)))
-
-
 def snapshot_parts(project: Project) -> dict[str, Any]:
-    """The same, with iterators instead of lists: a project may have a lot of records."""
+    """The project's state as plain data (CTL-10), with iterators for lists: it may have many records."""
+    journal, taken = project.epoch.journal, _taken(project)
+    settings = {name: taken.settings[name] for name in KNOWN}  # nobody could restore those of a newer server
+    shown = replace(taken, settings=settings, decisions=_explained(journal, taken.orders))
     return {
         name: map(encode, value) if type(value) is tuple else encode(value)
-        for name, value in vars(_shown(project)).items()
+        for name, value in vars(shown).items()
     }
 
 
-def _shown(project: Project) -> Snapshot:
-    """The project's state without the settings of a newer server, which nobody could restore here."""
-    taken = _taken(project)
-    return replace(taken, settings={name: taken.settings[name] for name in KNOWN})
+def _explained(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision, ...]:
+    """What scenarios decided for the attempts of orders."""
+    ids = [attempt.id for order in orders for attempt in order.transactions]
+    known = [(each, why) for each in ids if (why := journal.explanation(each)) is not None]
+    taken: tuple[TakenDecision, ...] = decode(
+        tuple[TakenDecision, ...], [{"transaction_id": each, **why} for each, why in known], "decisions"
+    )
+    return taken
 
 
 def _taken(project: Project, expected: Epoch | None = None) -> Snapshot:
@@ -352,6 +362,12 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
     epoch = _epoch(project, checked, number)
+    epoch.journal.add(
+        [
+            RecordedDecision(epoch.journal.next_id("decision"), taken.transaction_id, taken.explanation())
+            for taken in snapshot.decisions
+        ]
+    )
     project.replace_epoch(epoch, checked.change)
     send_owed(project)
 

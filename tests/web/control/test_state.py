@@ -77,6 +77,27 @@ def test_a_snapshot_can_be_gone_back_to(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-10")
+def test_a_restored_project_knows_what_its_scenario_decided(project: Callable[..., Sandbox]) -> None:
+    """Elsewhere and after the scenario has changed: the rule, or the nearest miss, or that there were no rules."""
+    original, receiver = project(), project()
+    orders = [original.place(card())]
+    original.scenario({"when": {"amount": 777}, "then": {"customer": "pays", "after": "PT1M"}})
+    orders += [original.place(card(), amount=amount) for amount in (777, 778)]
+    original.delete("/control/scenario/")
+
+    def decisions(sandbox: Sandbox) -> list[Any]:
+        return [sandbox.get(f"/control/orders/{each['id']}/").json()["decisions"] for each in orders]
+
+    taken = decisions(original)
+    assert [each["rule"] for (each,) in taken] == [None, 0, None]
+    assert taken[2][0]["nearest"]["differs"] == [{"condition": "amount", "expected": 777, "actual": 778}]
+    for _ in range(2):
+        assert receiver.put("/control/state/", original.get("/control/state/").json()).status_code == 200
+        assert decisions(receiver) == taken
+        original = receiver
+
+
+@pytest.mark.rule("CTL-10")
 def test_a_webhook_owed_at_once_is_sent_after_the_restore(watched: Sandbox, shop: Shop) -> None:
     """One that was never tried is tried."""
     watched.place(by("bank-transfer"))
@@ -176,6 +197,8 @@ def put(*path: Any) -> Change:
         (put("deliveries", 0, "url", "http://["), "state.deliveries[0].url"),
         (put("agenda", 0, "command", "transaction_id", "none"), "state.agenda[0].command.transaction_id"),
         (put("swapped", ["none"]), "state.swapped[0]"),
+        (put("decisions", 0, "transaction_id", "none"), "state.decisions[0].transaction_id"),
+        (put("decisions", 0, "nearest", {"rule": 0}), "state.decisions[0].nearest"),
         (put("orders", 0, "sent", {"return_url": "http://["}), "state.orders[0].sent.return_url"),
         (put("orders", 0, "sent", {"customer": "Jan"}), "state.orders[0].sent.customer"),
         (put("orders", 0, "refunds", [["none", 5, []]]), "state.orders[0].refunds[0]"),

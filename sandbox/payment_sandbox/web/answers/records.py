@@ -254,6 +254,7 @@ class Snapshot(TypedDict):
     deliveries: list[Json]
     deliveries_dropped: int
     swapped: list[str]
+    decisions: Annotated[list[Json], "What scenarios decided for the attempts, or the nearest miss."]
 
 
 class Sent(TypedDict):
