@@ -66,6 +66,15 @@ def schema() -> None:
     say(*json.dumps(file_schema(), indent=2).split("\n"))
 
 
+@commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
+def skill() -> None:
+    """Print a skill for coding agents: integrate in five steps, and check each."""
+    from payment_sandbox.web.docs.contents import WRITTEN_FOR
+    from payment_sandbox.web.docs.library import skill as text
+
+    say(*text(f"{WRITTEN_FOR}/docs/").rstrip().split("\n"))
+
+
 @commands.command(epilog="Example: payment-sandbox completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:

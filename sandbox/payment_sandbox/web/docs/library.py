@@ -1,7 +1,7 @@
 """The list of pages, in reading order."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -29,6 +29,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "production",
         "verify",
         "languages",
+        "agents",
         "ci",
         "command-line",
         "company",
@@ -63,14 +64,44 @@ OpenAPI description of both at /openapi.json. The first project has the key sand
 """
 
 
+TO_READ: Final = ("agents", FIRST, "webhooks", "mistakes", "pytest")
+"""The pages that a program reads first, in this order."""
+
+READING: Final = """## Read these five pages
+
+In this order, and look up the rest when you need it. In other languages than Python, read "Other languages"
+instead of "pytest". `payment-sandbox skill` prints the first as a skill, and `payment-sandbox mcp` offers the
+sandbox as tools.
+"""
+
+
 def overview(address: str) -> str:
     """All pages with what they are about, as Markdown; ``address`` is where the documentation is."""
-    groups = [
-        f"## {group}\n\n"
-        + "\n".join(f"- [{title(name)}]({address}{name}.md): {about(name)}" for name in names)
-        for group, names in GROUPS.items()
-    ]
-    return "\n\n".join([ABOUT.rstrip(), *groups]) + "\n"
+
+    def listed(names: Iterable[str]) -> str:
+        return "\n".join(f"- [{title(name)}]({address}{name}.md): {about(name)}" for name in names)
+
+    rest = {group: [name for name in names if name not in TO_READ] for group, names in GROUPS.items()}
+    groups = [f"## {group}\n\n{listed(names)}" for group, names in rest.items()]
+    return "\n\n".join([ABOUT.rstrip(), READING.rstrip(), listed(TO_READ), *groups]) + "\n"
+
+
+SKILL: Final = """---
+name: payment-orders
+description: Integrate a shop with the payment-orders API, and prove it against its sandbox. Use for code that
+  creates payment orders, handles their webhooks, captures, voids or refunds.
+---
+
+"""
+PAGE: Final = re.compile(r"\]\(([a-z-]+)\.md")
+
+
+def skill(address: str) -> str:
+    """A skill for coding agents: how to integrate, how to check each step, and what must never be done.
+
+    ``address`` is where the documentation is.
+    """
+    return SKILL + PAGE.sub(rf"]({address}\1.md", written("agents"))
 
 
 def about(name: str) -> str:
