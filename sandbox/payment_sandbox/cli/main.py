@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 import click
 
+from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.rehearse import rehearse
 from payment_sandbox.cli.remote import COMMANDS
@@ -15,6 +16,7 @@ from payment_sandbox.cli.serve import serve
 from payment_sandbox.cli.verify import import_journal, verify
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
+from payment_sandbox.web.docs import library
 
 PROGRAM: Final = "payment-sandbox"
 INTERRUPTED: Final = 130  # as shells report it
@@ -69,10 +71,7 @@ def schema() -> None:
 @commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
 def skill() -> None:
     """Print a skill for coding agents: integrate in five steps, and check each."""
-    from payment_sandbox.web.docs.contents import WRITTEN_FOR
-    from payment_sandbox.web.docs.library import skill as text
-
-    say(*text(f"{WRITTEN_FOR}/docs/").rstrip().split("\n"))
+    say(*library.skill().rstrip().split("\n"))
 
 
 @commands.command(epilog="Example: payment-sandbox completion bash")
@@ -87,7 +86,7 @@ def completion(shell: str) -> None:
     say(*source.split("\n"))
 
 
-for _command in (serve, rehearse, verify, import_journal, *COMMANDS):
+for _command in (serve, rehearse, mcp, verify, import_journal, *COMMANDS):
     commands.add_command(_command)
 
 

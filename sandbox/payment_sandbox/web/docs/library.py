@@ -7,6 +7,9 @@ from importlib.resources import files
 from typing import Final
 
 FIRST: Final = "quick-start"
+WRITTEN_FOR: Final = "http://127.0.0.1:8080"
+"""The server that the pages name."""
+
 LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Begin": (FIRST, "dashboard", "test-values"),
@@ -96,12 +99,9 @@ description: Integrate a shop with the payment-orders API, and prove it against 
 PAGE: Final = re.compile(r"\]\(([a-z-]+)\.md")
 
 
-def skill(address: str) -> str:
-    """A skill for coding agents: how to integrate, how to check each step, and what must never be done.
-
-    ``address`` is where the documentation is.
-    """
-    return SKILL + PAGE.sub(rf"]({address}\1.md", written("agents"))
+def skill() -> str:
+    """A skill for coding agents: how to integrate, how to check each step, and what must never be done."""
+    return SKILL + PAGE.sub(rf"]({WRITTEN_FOR}/docs/\1.md", written("agents"))
 
 
 def about(name: str) -> str:
