@@ -1,20 +1,25 @@
-"""Builds what is published: wheels and sdists of all distributions, and one file that runs with any Python.
+"""Builds what is published: all Python distributions, one file that runs with any Python, and two packages.
 
     make dist
 
 The single file holds every dependency as pinned. Compiled ones are in it for each Python and platform, side
-by side: the names of their files differ. Everything is built twice, and must be the same to the byte.
+by side: the names of their files differ. The packages are those for npm and Composer. Everything is built twice,
+and must be the same to the byte.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator, Sequence
+from gzip import GzipFile
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 ROOT = Path(__file__).parent.parent
 PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))
@@ -59,7 +64,35 @@ def build(folder: Path, downloads: Path) -> list[Path]:
             str(single),
             *options,
         )
-    return [*built, single]
+    return [*built, node_package(folder), php_package(folder), single]
+
+
+def node_package(folder: Path) -> Path:
+    """The package for npm, as ``npm pack`` makes it: ``npm install --save-dev ./payment-sandbox-VERSION.tgz``."""
+    source = ROOT / "sandbox" / "node"
+    facts = json.loads((source / "package.json").read_text())
+    files = sorted({file for pattern in ("package.json", *facts["files"]) for file in source.glob(pattern)})
+    target = folder / f"{facts['name']}-{facts['version']}.tgz"
+    with (
+        GzipFile(target, "wb", mtime=int(EPOCH)) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for file in files:
+            entry = tarfile.TarInfo(f"package/{file.name}")
+            entry.size, entry.mtime = file.stat().st_size, int(EPOCH)
+            archive.addfile(entry, BytesIO(file.read_bytes()))
+    return target
+
+
+def php_package(folder: Path) -> Path:
+    """The package for Composer, for a folder that is a repository of the type ``artifact``."""
+    source = ROOT / "sandbox" / "php"
+    facts = json.loads((source / "composer.json").read_text())
+    target = folder / f"{facts['name'].replace('/', '-')}-{facts['version']}.zip"
+    with ZipFile(target, "w") as archive:
+        for file in sorted(path for path in source.rglob("*") if path.is_file()):
+            archive.writestr(ZipInfo(str(file.relative_to(source))), file.read_bytes())
+    return target
 
 
 def distributions(folder: Path, projects: Sequence[Path] = PROJECTS) -> list[Path]:

@@ -12,6 +12,7 @@ DATABASES: Final = "payment_sandbox.databases"
 METRICS: Final = "payment_sandbox.metrics"
 
 SERVER: Final = "payment-sandbox[server]"
+MCP: Final = "payment-sandbox[mcp]"
 TLS: Final = "payment-sandbox[tls]"
 COMPANY: Final = "payment-sandbox-company"
 OF_COMMANDS: Final = {

@@ -1,5 +1,6 @@
 """Each distribution works without the others, and says what to install where one is missing."""
 
+import json
 import shutil
 import subprocess
 from importlib.metadata import requires
@@ -33,6 +34,8 @@ def test_all_have_one_version() -> None:
         assert project["version"] == __version__
         needed = [each for each in project["dependencies"] if name_of(each) == "payment-sandbox"]
         assert [each.partition("==")[2] for each in needed] == [__version__]
+    for file in ("node/package.json", "php/composer.json"):
+        assert json.loads((ROOT / "sandbox" / file).read_text())["version"] == __version__
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from ruamel.yaml import YAML
 
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.web.docs.library import written
-from tests.howto.test_languages import fetched, require
 from tests.support.blocks import Block, blocks
 from tests.support.commands import command
 from tests.support.documentation import ROOT, environment, of, run_command
+from tests.support.languages import fetched, require
 from tests.support.ports import free_port
 
 PAGE = list(blocks(written("ci")))

@@ -65,6 +65,7 @@ CONTROL: Final = (
     "/control/agenda/",
     "/control/faults/",
     "/control/timeline/",
+    "/control/report/",
     "/control/actions/",
     "/control/coverage/",
     "/control/review/",

@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 import click
 
+from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
@@ -87,6 +88,14 @@ def schema() -> None:
     say(*json.dumps(file_schema(), indent=2).split("\n"))
 
 
+@commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
+def skill() -> None:
+    """Print a skill for coding agents: integrate in five steps, and check each."""
+    from payment_sandbox.web.docs import library
+
+    say(*library.skill().rstrip().split("\n"))
+
+
 @commands.command(epilog="Example: payment-sandbox completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -99,7 +108,7 @@ def completion(shell: str) -> None:
     say(*source.split("\n"))
 
 
-for _command in (serve, *COMMANDS):
+for _command in (serve, mcp, *COMMANDS):
     commands.add_command(_command)
 
 

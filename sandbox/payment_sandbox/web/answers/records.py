@@ -123,6 +123,12 @@ class Recorded(TypedDict):
     recorded: bool
 
 
+class Report(TypedDict):
+    """What happened, for the report of a failed test."""
+
+    text: Annotated[str, "The timeline, line by line, and the findings of the review."]
+
+
 class Due(TypedDict):
     """A scheduled event, or one that failed."""
 

@@ -79,6 +79,12 @@ class TimelineQuery(Form):
     limit = _limit()
 
 
+class ReportQuery(Form):
+    """What a report is about."""
+
+    order_id = Text(about="Only about this order and its refunds; all orders by default.")
+
+
 class ActionsQuery(PageQuery):
     """Filters of the list of actions."""
 
