@@ -1,6 +1,6 @@
 """Prints what the distributions need, for the lock files: ``python -m tests.requirements [dev]``.
 
-Each distribution declares its own needs, and the lock has those of all of them, with all extras.
+Each distribution declares its own needs, and the lock has those of all of them, with their extras.
 """
 
 import re
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+APART = ("mcp",)
+"""Extras that the image and the single file do without: they are large, and few need them."""
+
 PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))
 """The folders of all distributions."""
 
@@ -30,8 +33,9 @@ def requirements(*, dev: bool) -> Iterator[str]:
     projects = [declared(folder) for folder in PROJECTS]
     ours = {project["project"]["name"] for project in projects}
     for project in projects:
-        extras = project["project"].get("optional-dependencies", {}).values()
-        groups = [project["project"]["dependencies"], *extras]
+        extras = project["project"].get("optional-dependencies", {})
+        groups = [project["project"]["dependencies"]]
+        groups += [needed for extra, needed in extras.items() if dev or extra not in APART]
         groups += project.get("dependency-groups", {}).values() if dev else []
         yield from (needed for group in groups for needed in group if name_of(needed) not in ours)
 

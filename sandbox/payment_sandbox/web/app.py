@@ -85,16 +85,17 @@ class SandboxFlask(Flask):
     def complete(self) -> "SandboxFlask":
         """Register the further faces now; a call on another thread sees all of their routes or none."""
         with LOADING:
-            load, self._load_more = self._load_more, None
-            if load is None:
+            if self._load_more is None:
                 return self
             whole = SandboxFlask(self.import_name, static_folder=None)
-            for face in (*self._faces, *load()):
+            for face in (*self._faces, *self._load_more()):
                 whole.add(face)
-        self.blueprints, self.view_functions = whole.blueprints, whole.view_functions
-        self.jinja_env = whole.jinja_env  # with the filters of all faces
-        self._faces, self._routes, self.url_map = whole._faces, whole._routes, whole.url_map
-        self.site.adapter = whole.url_map.bind("sandbox")
+            self.blueprints, self.view_functions = whole.blueprints, whole.view_functions
+            self.jinja_env = whole.jinja_env  # with the filters of all faces
+            self._faces, self.url_map = whole._faces, whole.url_map
+            self._routes.update(whole._routes)  # in place, and before the adapter that leads to them
+            self.site.adapter = whole.url_map.bind("sandbox")
+            self._load_more = None
         return self
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -105,12 +106,13 @@ class SandboxFlask(Flask):
 
     def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
         """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
+        adapter = self.site.adapter
         call = place(self.site, self._routes, environ, length, line)
-        is_api = call.request.path.startswith(APIS)
-        if call.nothing is not None and self._load_more is not None and not is_api:
-            self.complete()
-            call = place(self.site, self._routes, environ, length, line)
-        return call
+        if call.nothing is None or call.request.path.startswith(APIS):
+            return call
+        self.complete()
+        is_as_before = self.site.adapter is adapter
+        return call if is_as_before else place(self.site, self._routes, environ, length, line)
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
         """Answer a call."""

@@ -6,7 +6,6 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.history import timeline
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -135,7 +134,7 @@ def test_the_commands_say_it(watched: Sandbox) -> None:
 def test_the_stream_and_the_report_of_a_failed_test_say_it(watched: Sandbox) -> None:
     """The event of the attempt, and a line of the timeline."""
     order = paid(watched, LOST)
-    told = "\n".join(timeline(SandboxClient(watched.url, watched.key)))
+    told = SandboxClient(watched.url, watched.key).report()
     assert told.count(f" for {order['id']}, try 1: lost (fault), never sent to http") == 2
     project = watched.server.registry.find(watched.key)
     assert project is not None
