@@ -22,7 +22,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_url,
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
-from payment_sandbox.operations.in_words import asked, why_refused
+from payment_sandbox.operations.in_words import asked, status_in, why_refused
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
@@ -281,11 +281,12 @@ def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[
     whole = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
     for entry in page:
         known = whole.get(entry.id, entry)
-        words = asked(known) if entry.rule is None else why_refused(known)
+        words, status = asked(known), status_in(known)
+        words = f"{words} → {status}" if words and status else words
         yield {
             **journal_summary(entry),
             "order_id": entry.order_id if epoch.store.order(entry.order_id or "") is not None else None,
-            "words": epoch.journal.masked(words),
+            "words": epoch.journal.masked(why_refused(known) if entry.rule is not None else words),
             "took_ms": _took_ms(entry),
         }
 

@@ -7,6 +7,7 @@ let isFetching = false;
 let isStale = false;
 let last = 0;
 const AGAIN_MS = 2000;
+const LIVE = { Accept: "text/html", "Sandbox-Live": "1" };
 
 function interval() {
   const told = document.querySelector("[data-refresh]");
@@ -25,8 +26,11 @@ async function refresh() {
   isStale = false;
   isFetching = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html", "Sandbox-Live": "1" } });
-    if (answer.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    const answer = await fetch(location.href, { headers: LIVE });
+    if (answer.ok) {
+      replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      renewDetail();
+    }
     else if (answer.status === 404) lose("This page no longer exists: the project was reset, or the server was restarted without it.");
   } catch {
     // The server is unreachable; the stream says so, and comes back.
@@ -125,15 +129,55 @@ document.addEventListener("click", async (event) => {
   if (link && dialog && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
     event.preventDefault();
     const address = link.href.baseVal || link.href;
-    const page = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
-    const record = page.getElementById("record");
+    const record = await recordOf(address);
     if (!record) { location.href = address; return; }
+    if (wide.matches && detail) { showDetail(address, record); return; }
     document.getElementById("dialog-body").replaceChildren(record);
     enhance();
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
   }
 });
+
+async function recordOf(address) {
+  const answer = await fetch(address, { headers: LIVE });
+  return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("record");
+}
+
+// A wide window shows the chosen request or webhook beside the list, the newest one first.
+const wide = matchMedia("(min-width: 105rem)");
+const detail = document.getElementById("detail");
+
+function showDetail(address, record) {
+  const old = detail.firstElementChild;
+  if (old && detail.dataset.address === address) renew(old, record);
+  else detail.replaceChildren(record);
+  detail.dataset.address = address;
+  detail.hidden = false;
+  markDetail();
+  enhance();
+}
+
+function markDetail() {
+  if (!detail || detail.hidden) return;
+  for (const call of document.querySelectorAll("#rows .call")) {
+    if (call.href === detail.dataset.address) call.setAttribute("aria-current", "true");
+    else call.removeAttribute("aria-current");
+  }
+}
+
+async function renewDetail() {
+  const first = document.querySelector("#rows .call");
+  if (!detail || !wide.matches || !first) return;
+  const address = detail.dataset.address || first.href;
+  if (detail.dataset.address && "stays" in detail.dataset) { markDetail(); return; }
+  try {
+    const record = await recordOf(address);
+    if (record && (detail.dataset.address || address) === address) showDetail(address, record);
+  } catch {
+    // The server is unreachable; the stream says so, and comes back.
+  }
+}
 
 // Filters act at once; keys lead through a list.
 document.addEventListener("change", (event) => {
@@ -235,3 +279,4 @@ setInterval(() => {
 }, 1000);
 
 enhance();
+renewDetail();
