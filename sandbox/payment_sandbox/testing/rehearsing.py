@@ -16,6 +16,7 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.rehearsal.books import BookEntry, BookProblem
 from payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
 from payment_sandbox.rehearsal.judging import (
+    OF_REVIEW,
     Judged,
     judge,
     not_judged,
@@ -29,7 +30,7 @@ from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
-from payment_sandbox.testing.options import ERROR, review_mode
+from payment_sandbox.testing.options import ERROR, review_expected, review_mode
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
 from payment_sandbox.testing.shops.watching import set_pressed
@@ -166,6 +167,8 @@ class OneRun:
             believed=self._believed,
         )
         judged.problems.extend(besides)
+        meant = {f"{OF_REVIEW}{rule}" for rule in review_expected(self._item)}
+        judged.problems[:] = [problem for problem in judged.problems if problem.kind not in meant]
         judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
         return judged
 
