@@ -94,7 +94,7 @@ class Reviewed:
         return list(filter(is_read, self.requests))
 
     @cached_property
-    def told(self) -> Mapping[str, str | None]:
+    def statuses(self) -> Mapping[str, str | None]:
         """The order's status in each response, by the id of the request; None if there is none."""
         return {entry.id: as_object(entry.response).get("status") for entry in self.requests}
 

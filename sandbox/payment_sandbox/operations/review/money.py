@@ -157,7 +157,7 @@ def _event(reviewed: Reviewed, call: MoneyCall, handling: Handling) -> str:
     """What the shop reacted to: the status that it had read last, or the webhook if it had read none."""
     reads = reviewed.reads[handling.order_id]
     seen = [read for read in reads if handling.begins <= began(read) <= began(call.entry)]
-    status = reviewed.told[seen[-1].id] if seen else None
+    status = reviewed.statuses[seen[-1].id] if seen else None
     return status or handling.delivery_id
 
 
@@ -381,7 +381,7 @@ def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
     return {
         each.order_id
         for each in reviewed.requests
-        if reviewed.told[each.id] in PAID and not (each.fault is not None and each.fault.changes_response)
+        if reviewed.statuses[each.id] in PAID and not (each.fault is not None and each.fault.changes_response)
     }
 
 

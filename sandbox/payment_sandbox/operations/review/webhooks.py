@@ -88,7 +88,7 @@ def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
 def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
     """Whether the shop cancelled the order itself and so knows its status already."""
     return reviewed.status(order_id) == "cancelled" and any(
-        entry.order_id == order_id and entry.method == "DELETE" and reviewed.told[entry.id] == "cancelled"
+        entry.order_id == order_id and entry.method == "DELETE" and reviewed.statuses[entry.id] == "cancelled"
         for entry in reviewed.requests
     )
 
@@ -232,7 +232,7 @@ def _is_polling(
     """Whether a read repeats the run's result with no cause since, soon after in sandbox time."""
     is_apart = entry.at - run[-1].at >= POLL_APART
     has_cause = is_apart or any(began(run[-1]) < at <= began(entry) for at in causes)
-    is_same = entry.status != 200 or reviewed.told[entry.id] == reviewed.told[run[0].id]
+    is_same = entry.status != 200 or reviewed.statuses[entry.id] == reviewed.statuses[run[0].id]
     return is_same and not has_cause
 
 
