@@ -21,10 +21,11 @@ from payment_sandbox.testing.rehearsed_test import Told, set_current_test
 from payment_sandbox.testing.shops.watching import set_pressed
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
-from pytest_payment_sandbox.options import ERROR, review_mode
+from pytest_payment_sandbox.options import ERROR, review_expected, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
 from pytest_payment_sandbox.rehearsal.judging import (
+    OF_REVIEW,
     Judged,
     judge,
     not_judged,
@@ -167,6 +168,8 @@ class OneRun:
             believed=self._believed,
         )
         judged.problems.extend(besides)
+        meant = {f"{OF_REVIEW}{rule}" for rule in review_expected(self._item)}
+        judged.problems[:] = [problem for problem in judged.problems if problem.kind not in meant]
         judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
         return judged
 

@@ -178,8 +178,8 @@ def test_a_mistake_does_not_count(tmp_path: Path, tests: str, line: str) -> None
     assert row.endswith(line or "refund failed"), row
     assert ("answered wrongly" in row) is bool(line)
     told = json.loads((tmp_path / "out.json").read_text())
-    (told_row,) = (each for each in told["rows"] if each["row"] == "wallet-web")
-    cells, wrong = told_row["cells"], told_row["wrong"]
+    (noted,) = (each for each in told["rows"] if each["row"] == "wallet-web")
+    cells, wrong = noted["cells"], noted["wrong"]
     assert wrong["paid"] == ["test_shop.py::test_careless"]
     assert cells["paid"] == ([] if line else ["test_shop.py::test_on_purpose"])
 

@@ -136,6 +136,18 @@ def test_nobody_is_told(payment_sandbox):
     assert not any("sent no webhook" in finding["sentence"] for finding in told["findings"])
 
 
+@pytest.mark.parametrize("marker", ["", '@pytest.mark.payment_review(expect=["HOOK-03"])'])
+def test_a_mistake_that_is_meant_is_meant_in_a_rehearsal_too(tmp_path: Path, marker: str) -> None:
+    """It is no finding of the run as it is, nor of one with a variation."""
+    untold = f"""
+{marker}
+def test_nobody_is_told(payment_sandbox):
+    payment_sandbox.act(place(payment_sandbox)["id"])
+"""
+    _, told, _ = rehearsed(tmp_path, untold, "--payment-review=error", "--payment-rehearse-budget=1s")
+    assert any("sent no webhook" in finding["sentence"] for finding in told["findings"]) is not bool(marker)
+
+
 def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> None:
     """It names the variation and its effect; the command shows it once more."""
     code, told, printed = rehearsed_until(finds, tmp_path, BOOKS + A_SALE)

@@ -98,8 +98,8 @@ def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
     places: dict[Met, dict[str, dict[str, None]]] = {
         Met(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in state.rule_uses
     }
-    found = chain(_met_ends(project, judged), _met_webhooks(project, judged), _met_refusals(project, judged))
-    for met, how, where in found:
+    cases = chain(_met_ends(project, judged), _met_webhooks(project, judged), _met_refusals(project, judged))
+    for met, how, where in cases:
         places.setdefault(met, {}).setdefault(how, {})[where] = None
     return {met: CaseMet(*(list(each.get(how, ())) for how in HOW)) for met, each in places.items()}
 

@@ -33,6 +33,8 @@ WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipp
 A_FEW_DAYS: Final = "three-days"
 A_FEW_DAYS_LONG: Final = timedelta(days=4)  # with what the test itself lets pass
 UNANSWERED: Final = "HOOK-09"
+OF_REVIEW: Final = "review "
+"""How the kind of a problem begins that the review has found."""
 LESS_TELLING: Final = ("invariant", "review", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset({"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "SCN-02"})
@@ -263,7 +265,7 @@ def unrelated(project: Project) -> list[BookProblem]:
 def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookProblem]:
     """What the review finds of the rules that are wanted."""
     return [
-        BookProblem(f"review {finding.rule}", finding.problem)
+        BookProblem(f"{OF_REVIEW}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
         if finding.kind != HINT and is_wanted(finding.rule)
     ]

@@ -76,7 +76,7 @@ def test_a_mistake_that_comes_for_the_first_time(watched: Sandbox, shop: Shop) -
         ("webhook-twice", "Your shop made no mistake with either."),
         (
             "webhook-lost",
-            "Undecided: a fault lost the webhooks, and your shop has a day to read the order by itself.",
+            "Undecided: a fault lost the webhooks. Your shop has a day to read the order: move the clock to see.",
         ),
         ("slow-shop", "Undecided: not all webhooks have arrived."),
     ],

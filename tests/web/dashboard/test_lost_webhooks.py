@@ -6,9 +6,11 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.web.pages.language import Language
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
+from tests.support.payer import Payer
 from tests.support.shop import Shop
 
 Order = dict[str, Any]
@@ -178,3 +180,12 @@ def test_a_slow_response_is_a_response(watched: Sandbox) -> None:
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert page.ids["believed"].startswith("completed")
     assert '<g class="row failed">' not in page.answer.text.partition('data-testid="story"')[0]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_result_page_does_not_say_that_the_shop_was_notified(watched: Sandbox, end: str) -> None:
+    """Neither to the customer nor to the tester."""
+    order = paid(watched, ENDS[end])
+    page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
+    assert page.ids["webhooks"] == f"0 / 2: {end}"
+    assert Language("en-GB").say("paid_text") not in page.text

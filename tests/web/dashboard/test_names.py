@@ -56,8 +56,8 @@ def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
     webhooks = browser.open("webhooks/").ids["webhooks"]
     assert "Refund €5.00 of S-77" in webhooks
     assert f"Refund €5.00 of {nameless['id'][:8]}" in webhooks
-    (told, *_) = (each for each in watched.webhooks(order_id=refund["id"]))
-    assert "OrderRefund €5.00 of S-77" in browser.open(f"webhooks/{told['id']}/").ids["webhooks"]
+    (webhook, *_) = (each for each in watched.webhooks(order_id=refund["id"]))
+    assert "OrderRefund €5.00 of S-77" in browser.open(f"webhooks/{webhook['id']}/").ids["webhooks"]
     assert "Refund €5.00 of S-77" in browser.open("journal/").ids["journal"]
     page = browser.open(f"orders/{order['id']}/")
     assert "completedRefund €5.00delivered" in page.ids["order-webhooks"]

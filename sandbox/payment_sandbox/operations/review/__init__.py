@@ -147,7 +147,10 @@ def _of_baskets(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) ->
 
 
 def _found(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
-    return [_taught(epoch, finding) for check in checks for finding in check(reviewed)]
+    by_check = {check: list(check(reviewed)) for check in checks}
+    about_refusals = chain.from_iterable(by_check.get(check, ()) for check in (repeated, cancelled_when_paid))
+    hints = refused(reviewed, about_refusals) if repeated in by_check else ()
+    return [_taught(epoch, finding) for finding in chain(*by_check.values(), hints)]
 
 
 def _taught(epoch: Epoch, finding: Finding) -> Finding:
@@ -197,7 +200,7 @@ CHECKS: Final[Sequence[Check]] = (
     unmatched,
     lapsed,
     charged_after_decline,
-    refused,
 )
+"""Hints about refused requests come after them."""
 OF_SEVERAL_ORDERS: Final[Sequence[Check]] = (created_twice, retried_blindly)
 """Those that compare orders."""

@@ -130,7 +130,7 @@ def _undecided(row: OrderRow) -> str:
     """Why nobody can say yet whether the shop did right."""
     sent = row["webhooks"]
     if sent["lost"]:
-        return "a fault lost the webhooks, and your shop has a day to read the order by itself."
+        return "a fault lost the webhooks. Your shop has a day to read the order: move the clock to see."
     if sent["pending"] or sent["failed"]:
         return "not all webhooks have arrived."
     return "your shop has made no mistake so far, and does not know the status of the order."

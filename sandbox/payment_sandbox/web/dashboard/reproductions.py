@@ -94,7 +94,8 @@ def reproduction(project: Project, order: Order, findings: Iterable[Finding]) ->
     The shop is a fixture of the user: what it does while it handles webhooks is left to it, and all else is
     repeated at the same sandbox times after the creation.
     """
-    case = _case(project, order, [each for each in findings if each.is_open])
+    mistakes = [each for each in findings if each.is_open]
+    case = _case(project, order, mistakes) if mistakes else None
     return "\n".join(_lines(case)) + "\n" if case is not None and case.mistakes else None
 
 
