@@ -29,7 +29,7 @@ from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
-from payment_sandbox.testing.options import ERROR, review_mode
+from payment_sandbox.testing.options import ERROR, review_expected, review_mode
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
 from payment_sandbox.testing.shops.watching import set_pressed
@@ -167,6 +167,8 @@ class OneRun:
         )
         judged.problems.extend(besides)
         judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
+        expected = [f"review {rule}" for rule in review_expected(self._item)]
+        judged.problems[:] = [problem for problem in judged.problems if problem.kind not in expected]
         return judged
 
     def read(self, report: pytest.TestReport) -> None:
