@@ -37,7 +37,7 @@ def _truth(order: Order) -> Truth:
         order.status,
         order.received_cents,
         sum(authorization.original_cents for authorization in authorizations),
-        any(not authorization.is_over for authorization in authorizations),
+        any(authorization.is_open for authorization in authorizations),
         sum(refund.amount_cents for refund in order.refunds if not refund.failed),
     )
 
