@@ -6,6 +6,7 @@ WORKERS ?= auto
 PARALLEL = -n $(WORKERS) --dist worksteal -q
 PORT ?= 8080
 ARGS ?=
+DAY ?= $(shell date +%F)
 
 .PHONY: help run test prove lowest check fmt bench profile attack mutants rehearse screenshots rules dist lock
 
@@ -49,8 +50,9 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 test: .venv/develop.stamp  ## Run the tests that are fast, which try every feature
 	$(BIN)/pytest $(PARALLEL)
 
-prove: .venv/develop.stamp  ## Run the tests that take long: containers, other languages, attacks, mistakes, builds
+prove: .venv/develop.stamp  ## Run the tests that take long: containers, attacks, mistakes, builds, the mutants of the day
 	$(BIN)/pytest $(PARALLEL) -m prove
+	$(BIN)/python -m tests.mutants --sample 12 --seed $(DAY)
 
 lowest: .venv-lowest/develop.stamp  ## Run every test with the lowest versions of the dependencies
 	$(LOWEST)/pytest $(PARALLEL) -m ""

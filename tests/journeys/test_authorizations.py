@@ -19,6 +19,21 @@ def test_an_authorized_order_is_completed_and_capturable(sandbox: Sandbox, metho
     assert amounts(sandbox, order) == {"original": 2000, "captured": 0, "voided": 0, "remaining": 2000}
 
 
+@pytest.mark.rule("CAP-01")
+@pytest.mark.parametrize("mode", ["manual", "delayed"])
+@pytest.mark.parametrize("method", ["credit-card", "pay-later-a", "invoice-later-b"])
+def test_each_capture_mode_authorizes(sandbox: Sandbox, method: str, mode: str) -> None:
+    """The amount is held, and a call can capture it unless that is delayed; a sale knows no third mode."""
+    order = sandbox.place_with_lines(method, capture_mode=mode)
+    if method != "invoice-later-b":
+        order = sandbox.pay(order)
+    assert order["transactions"][0]["capture_mode"] == mode
+    assert amounts(sandbox, order) == {"original": 2000, "captured": 0, "voided": 0, "remaining": 2000}
+    taken = sandbox.take(order, "captures/amount", {"amount": 500})
+    assert taken.status_code == (200 if mode == "manual" else 409)
+    assert sandbox.create(card(capture_mode="immediate")).status_code == 400
+
+
 def test_a_card_without_capture_mode_is_an_immediate_sale(sandbox: Sandbox) -> None:
     """There is nothing to capture: the money has moved."""
     order = sandbox.pay(sandbox.place(card()))
@@ -43,7 +58,9 @@ def test_voided_lines_shrink_the_authorization(sandbox: Sandbox) -> None:
     """They move from authorized to voided and can be captured no more."""
     order = sandbox.authorized()
     assert sandbox.take(order, "voids/orderlines", socks(2)).status_code == 200
-    assert ("socks", "2", "voided") in lines(sandbox, order)
+    assert {("socks", "2", "voided"), ("socks", "1", "authorized")} <= set(lines(sandbox, order))
+    assert amounts(sandbox, order) == {"original": 2000, "captured": 0, "voided": 1000, "remaining": 1000}
+    refused(sandbox.take(order, "voids/amount", {"amount": 1001}), 409, "VoidExceedsRemainder")
     refused(sandbox.take(order, "captures/orderlines", socks(2)), 409, "CaptureExceedsRemainder")
     assert sandbox.take(order, "captures/orderlines", socks(1)).status_code == 200
     assert "has-voids" in sandbox.read(order)["flags"]
@@ -107,6 +124,11 @@ def test_a_partly_used_authorization_completes_at_its_end(project: Callable[...,
     sandbox.advance("PT30M")
     assert sandbox.status(order) == ("completed", "completed")
     refused(sandbox.take(order, "captures"), 409, "AuthorizationExpired")
+    refused(sandbox.take(order, "voids/amount", {"amount": 1}), 409, "AuthorizationExpired")
+    (transaction,) = sandbox.read(order)["transactions"]
+    assert (transaction["is_capturable"], transaction["is_fully_captured"]) == (False, False)
+    possible = sandbox.get(f"/control/orders/{order['id']}/").json()
+    assert {each["action"] for each in possible["actions"]["merchant"]} == {"refund"}
     assert amounts(sandbox, order)["captured"] == 500
 
 

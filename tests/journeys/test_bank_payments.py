@@ -33,15 +33,16 @@ def test_issuers_are_a_bare_array(sandbox: Sandbox) -> None:
 @pytest.mark.rule("IDR-03", "IDR-04", "IDR-05")
 def test_a_bank_redirect_shows_bank_and_payer(sandbox: Sandbox) -> None:
     """Before payment the bank's side, after it the payer's."""
-    order = sandbox.place(by("bank-redirect-nl"))
+    order = sandbox.place(by("bank-redirect-nl", payment_method_details={"issuer_id": "POLDNL2R"}))
     before = order["transactions"][0]["payment_method_details"]
-    assert before["issuer_id"] == "SBXANL2A"
+    assert before["issuer_id"] == "POLDNL2R"
     assert before["issuer_authentication_url"].startswith("http://")
     assert before["status"] == "Open"
     assert re.fullmatch(r"\d{16}", before["transaction_id"])
     after = sandbox.pay(order)["transactions"][0]["payment_method_details"]
     assert after["status"] == "Success"
-    assert (after["consumer_bic"], after["consumer_city"]) == ("SBXANL2A", "Utrecht")
+    assert (after["issuer_id"], after["consumer_bic"]) == ("POLDNL2R", "POLDNL2R")
+    assert after["consumer_city"] == "Utrecht"
     assert after["consumer_name"] is None or isinstance(after["consumer_name"], str)
     assert iban_remainder(after["consumer_iban"]) == 1
 

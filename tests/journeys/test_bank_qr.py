@@ -54,6 +54,15 @@ def test_a_request_is_answered_with_its_defaults(sandbox: Sandbox) -> None:
     assert isinstance(request["beneficiary"], str)
 
 
+@pytest.mark.rule("QR-01")
+@pytest.mark.parametrize(
+    ("cents", "euros"), [(5, "0.05"), (100, "1.00"), (1205, "12.05"), (123456, "1234.56")]
+)
+def test_an_amount_is_shown_in_euros_with_two_decimals(sandbox: Sandbox, cents: int, euros: str) -> None:
+    """Sent as cents."""
+    assert ask(sandbox, amount=cents)["amount"] == euros
+
+
 @pytest.mark.rule("LIM-04", "QR-15")
 def test_a_default_year_is_a_calendar_year(project: Callable[..., Sandbox]) -> None:
     """Also one with a leap day in it."""
@@ -61,7 +70,10 @@ def test_a_default_year_is_a_calendar_year(project: Callable[..., Sandbox]) -> N
     assert request["expiration"] == "2029-02-01 12:00"
 
 
-@pytest.mark.rule("QR-02", "QR-06", "QR-07", "QR-08", "QR-09", "QR-20", "LIM-03", "LIM-05", "A25")
+@pytest.mark.rule(
+    "QR-02", "QR-03", "QR-06", "QR-07", "QR-08", "QR-09", "QR-10", "QR-12", "QR-16", "QR-20", "QR-21", "QR-22",
+    "LIM-03", "LIM-05", "A25",
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("fields", "paths"),
     [
@@ -138,16 +150,18 @@ def test_a_scan_makes_an_order_on_its_way(sandbox: Sandbox) -> None:
 def test_a_fixed_amount_stays(sandbox: Sandbox) -> None:
     """Another amount is refused, and the code can still be scanned."""
     request = ask(sandbox)
-    refused(scan(sandbox, request, amount=1), 409, "QrAmountRefused")
+    for amount in (1, 1294, 1296, 9999):
+        refused(scan(sandbox, request, amount=amount), 409, "QrAmountRefused")
     assert scan(sandbox, request, amount=1295).status_code == 201
 
 
-@pytest.mark.rule("QR-04", "LIM-05", "A23")
+@pytest.mark.rule("QR-03", "QR-04", "LIM-05", "A23")
 def test_a_changeable_amount_keeps_its_bounds(sandbox: Sandbox) -> None:
     """The bounds themselves are within; without an amount the payer must enter one."""
     request = ask(
         sandbox, amount=1000, amount_changeable=True, amount_min=500, amount_max=2000, one_off=False
     )
+    assert request["amount_changeable"] is True
     for amount in (500, 2000, 777):
         assert scan(sandbox, request, amount=amount).json()["amount"] == amount
     assert scan(sandbox, request).json()["amount"] == 1000

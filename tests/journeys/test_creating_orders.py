@@ -47,7 +47,7 @@ def test_currency_and_amount_are_required(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("ORD-03", "LIM-01")
-@pytest.mark.parametrize("currency", ["USD", "eur", "", 978, None])
+@pytest.mark.parametrize("currency", ["USD", "GBP", "CHF", "eur", "", 978, None])
 def test_only_euros_are_taken(sandbox: Sandbox, currency: Any) -> None:
     """Any other currency is refused by name."""
     assert "currency" in violations(sandbox.create(currency=currency))
@@ -67,7 +67,7 @@ def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> Non
     assert sandbox.place(amount=amount)["amount"] == amount
 
 
-@pytest.mark.rule("ORD-08")
+@pytest.mark.rule("ORD-08", "ORD-10")
 @pytest.mark.parametrize("field", ["return_url", "webhook_url"])
 @pytest.mark.parametrize(
     "url",
@@ -107,7 +107,7 @@ def test_an_order_is_created_with_one_transaction_or_none(sandbox: Sandbox) -> N
     assert sandbox.place(transactions=[])["order_url"]
 
 
-@pytest.mark.rule("TRQ-01", "TRQ-02")
+@pytest.mark.rule("GEN-02", "TRQ-01", "TRQ-02")
 def test_a_transaction_needs_a_known_method(sandbox: Sandbox) -> None:
     """A missing method is missing; an unknown one is refused with the list of those there are."""
     assert violations(sandbox.create({})) == {"transactions[0].payment_method": "is required"}

@@ -49,13 +49,13 @@ def test_in_test_mode_untestable_methods_are_refused(sandbox: Sandbox, method: s
 
 
 @pytest.mark.rule("STA-04", "STA-05", "STA-06", "STA-07", "SET-36")
-@pytest.mark.parametrize("method", TESTABLE_PAGES)
-def test_the_first_visit_makes_it_processing(sandbox: Sandbox, method: str) -> None:
+@pytest.mark.parametrize("method", PAGES)
+def test_the_first_visit_makes_it_processing(live: Sandbox, method: str) -> None:
     """Only the first visit changes anything."""
-    order = sandbox.place_with_lines(method)
-    visited = sandbox.acted(order, "customer visit")
+    order = live.place_with_lines(method)
+    visited = live.acted(order, "customer visit")
     assert (visited["status"], visited["transactions"][0]["status"]) == ("processing", "processing")
-    again = sandbox.acted(order, "customer visit")
+    again = live.acted(order, "customer visit")
     assert again["transactions"][0]["events"] == visited["transactions"][0]["events"]
 
 

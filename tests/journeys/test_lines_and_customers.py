@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.driver import LINES, LINES_TOTAL, Sandbox, violations
+from tests.support.driver import LINES, LINES_TOTAL, Sandbox, card, violations
 
 
 @pytest.mark.rule("SET-31", "LINE-08", "A17")
@@ -88,11 +88,27 @@ def test_a_customer_is_echoed_in_full(sandbox: Sandbox) -> None:
     assert "Sandbox-Ignored-Fields" not in answer.headers
 
 
-@pytest.mark.rule("CUS-03", "CUS-05", "CUS-08", "CUS-09", "CUS-11")
+@pytest.mark.rule("CUS-02", "CUS-07")
+@pytest.mark.parametrize(("gender", "address_type"), [("male", "customer"), ("female", "billing")])
+def test_both_documented_words_are_taken(sandbox: Sandbox, gender: str, address_type: str) -> None:
+    """For the gender and the kind of an address."""
+    customer = {"gender": gender, "address_type": address_type}
+    assert sandbox.place(customer=customer)["customer"] == customer
+
+
+@pytest.mark.rule(
+    "CUS-01", "CUS-02", "CUS-03", "CUS-04", "CUS-05", "CUS-06", "CUS-07", "CUS-08", "CUS-09", "CUS-10", "CUS-11"
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("field", "value", "path"),
     [
         ("first_name", 7, "first_name"),
+        ("last_name", 7, "last_name"),
+        ("gender", 1, "gender"),
+        ("email_address", 7, "email_address"),
+        ("address", 7, "address"),
+        ("address_type", 7, "address_type"),
+        ("ip_address", 7, "ip_address"),
         ("birthdate", "29-02-1980", "birthdate"),
         ("birthdate", "1981-02-29", "birthdate"),
         ("birthdate", "19800229", "birthdate"),
@@ -131,6 +147,7 @@ def test_reduced_customer_answers_country_and_address_only(project: Callable[...
     sandbox = project(reduced_customer=True)
     order = sandbox.place(customer=CUSTOMER_FULL)
     assert order["customer"] == {"country": "NL", "ip_address": "10.0.0.1"}
+    assert sandbox.place(card(), customer=CUSTOMER_FULL)["customer"] == order["customer"]
     assert sandbox.put(f"/v1/orders/{order['id']}/", order).json() == order
     sandbox.settings(reduced_customer=False)
     assert sandbox.read(order)["customer"] == CUSTOMER_FULL

@@ -163,6 +163,20 @@ def test_mode_shows_in_flags_and_balance(project: Callable[..., Sandbox]) -> Non
     assert tested["transactions"][0]["channel"] == "ecom"
 
 
+@pytest.mark.rule("SET-26")
+def test_flags_say_what_has_happened(sandbox: Sandbox) -> None:
+    """A part is enough for each; a refund has its own, and one that failed does not count."""
+    plain = sandbox.authorized()
+    assert plain["flags"] == ["is-test"]
+    assert sandbox.take(plain, "captures/amount", {"amount": 1}).status_code == 200
+    assert sandbox.read(plain)["flags"] == ["is-test", "has-captures"]
+    assert sandbox.take(plain, "voids/amount", {"amount": 1}).status_code == 200
+    assert sandbox.read(plain)["flags"] == ["is-test", "has-captures", "has-voids"]
+    refund = sandbox.post(f"/v1/orders/{plain['id']}/refunds/", {"amount": 1}).json()
+    assert refund["flags"] == ["is-test", "is-refund"]
+    assert sandbox.read(plain)["flags"] == ["is-test", "has-captures", "has-voids", "has-refunds"]
+
+
 @pytest.mark.rule("TX-10")
 def test_brands_are_lower_case(live: Sandbox) -> None:
     """A transfer's brand is sepa, a card's is its family once it is known."""

@@ -51,7 +51,7 @@ def test_a_first_payment_that_fails_stores_nothing(sandbox: Sandbox) -> None:
     assert "vault_token" not in order["transactions"][0]["payment_method_details"]
 
 
-@pytest.mark.rule("STA-11", "FLOW-05", "FLOW-06", "LIM-10", "TX-13", "CARD-21", "CARD-19")
+@pytest.mark.rule("CARD-04", "STA-11", "FLOW-05", "FLOW-06", "LIM-10", "TX-13", "CARD-21", "CARD-19")
 def test_a_one_click_payment_is_completed_at_once(sandbox: Sandbox) -> None:
     """For any amount, without a page, with the first transaction's id."""
     token, first = store(sandbox, "one-click", amount=1000)
@@ -100,7 +100,7 @@ def test_a_cvc_and_a_card_number_stay_nowhere(sandbox: Sandbox) -> None:
         assert not is_shown(secret, seen)
 
 
-@pytest.mark.rule("STA-12", "FLOW-08", "FLOW-09", "TX-13", "SET-64", "CARD-21")
+@pytest.mark.rule("CARD-04", "STA-12", "FLOW-08", "FLOW-09", "TX-13", "SET-64", "CARD-21")
 def test_a_recurring_payment_settles_on_the_agenda(sandbox: Sandbox) -> None:
     """Processing at creation, without CVC and page; completed a minute later."""
     token, first = store(sandbox, "recurring")
@@ -136,9 +136,10 @@ def test_a_recurring_payment_needs_a_token(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CARD-10", "CARD-11")
 def test_types_are_first_or_actual(sandbox: Sandbox) -> None:
-    """Another word is refused, and so are both types at once."""
-    found = violations(sandbox.create(details(one_click_type="second", recurring_type="one-click")))
-    assert set(found) == {f"{PATH}.one_click_type", f"{PATH}.recurring_type"}
+    """Another word is refused, that of the other type included, and so are both types at once."""
+    for one_click_type, recurring_type in (("second", "second"), ("recurring", "one-click")):
+        body = details(one_click_type=one_click_type, recurring_type=recurring_type)
+        assert set(violations(sandbox.create(body))) == {f"{PATH}.one_click_type", f"{PATH}.recurring_type"}
     both = details(one_click_type="first", recurring_type="first")
     assert set(violations(sandbox.create(both))) == {f"{PATH}.recurring_type"}
 

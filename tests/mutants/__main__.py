@@ -1,23 +1,27 @@
 """Applies each mutant to a copy of the checkout, and runs the tests that its rule names: they must fail."""
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from payment_sandbox.fidelity.ledger import MUTANTS, rules
+from payment_sandbox.fidelity.ledger import MUTANTS, Rule, rules
 from payment_sandbox.serving.realtime import monotonic_seconds
 from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, mutants
 from tests.support.changed_package import copy_checkout
 
 ROOT: Final = Path(__file__).parents[2]
+WARM: Final = Path(__file__).with_name("warm.py")
 SECONDS_MAX: Final = 240.0
 KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -34,45 +38,53 @@ class Verdict(NamedTuple):
 
 
 class Workshop:
-    """Copies of the checkout, one for each worker."""
+    """Copies of the checkout, one for each worker, each with a process that runs its tests."""
 
     def __init__(self, folder: Path, workers: int) -> None:
-        self._free: SimpleQueue[Path] = SimpleQueue()
+        self._free: SimpleQueue[tuple[Path, subprocess.Popen[str]]] = SimpleQueue()
+        self._runners = []
         for number in range(workers):
             copy = folder / f"copy-{number}"
             copy_checkout(copy)
-            self._free.put(copy)
+            command = [sys.executable, "-P", str(WARM), str(copy)]
+            runner = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self._runners.append(runner)
+            self._free.put((copy, runner))
 
     def judge(self, mutant: Mutant, tests: Sequence[str]) -> Verdict:
         """Run these tests on a copy with the mutant."""
-        copy = self._free.get()
+        copy, runner = self._free.get()
         begun = monotonic_seconds()
         try:
             mutant.apply(copy)
-            outcome, by = _run(copy, tests)
+            outcome, by = _run(copy, runner, tests)
         except PatchRefused as refused:
             outcome, by = BROKEN, str(refused)
         finally:
             for path in {piece.path for piece in mutant.pieces}:
                 (copy / PACKAGE / path).write_bytes((ROOT / PACKAGE / path).read_bytes())
-            self._free.put(copy)
+            self._free.put((copy, runner))
         return Verdict(mutant.rule, outcome, by, monotonic_seconds() - begun)
 
+    def close(self) -> None:
+        """End the processes."""
+        for runner in self._runners:
+            runner.communicate(timeout=SECONDS_MAX)
 
-def _run(copy: Path, tests: Sequence[str]) -> tuple[str, str]:
-    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider", *tests]
-    env = {**os.environ, "PYTHONPATH": str(copy / "sandbox"), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        ran = subprocess.run(
-            command, cwd=copy, env=env, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
-        )
-    except subprocess.TimeoutExpired:
+
+def _run(copy: Path, runner: "subprocess.Popen[str]", tests: Sequence[str]) -> tuple[str, str]:
+    assert runner.stdin is not None, "it is a pipe"
+    assert runner.stdout is not None, "it is a pipe"
+    runner.stdin.write(f"{json.dumps([str(copy), list(tests), SECONDS_MAX])}\n")
+    runner.stdin.flush()
+    code, output = json.loads(runner.stdout.readline())
+    failed = FAILED.search(output)
+    if code is None:
         return KILLED, f"still running after {SECONDS_MAX:g} s"
-    failed = FAILED.search(ran.stdout)
-    if ran.returncode == 0:
+    if code == 0:
         return SURVIVED, ", ".join(tests)
-    if ran.returncode != 1 or failed is None:
-        return BROKEN, (ran.stdout + ran.stderr).strip().splitlines()[-1]
+    if code != 1 or failed is None:
+        return BROKEN, output.strip().splitlines()[-1]
     return KILLED, failed[1]
 
 
@@ -83,26 +95,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rules", nargs="*", metavar="RULE", help="only these; CAP for all of CAP-01, CAP-02, …"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--sample", type=int, metavar="N", help="only so many, and leave the table as it is")
+    parser.add_argument("--seed", default="", help="chooses the sample, such as the date of the day")
     asked = parser.parse_args(arguments)
     known = mutants()
     wanted = [each for each in known.values() if each.pieces and _is_asked(each.rule, asked.rules)]
+    if asked.sample is not None:
+        wanted = sample([each for each in wanted if not each.is_untried], asked.sample, asked.seed)
+        print(f"seed {asked.seed!r}: {' '.join(each.rule for each in wanted)}", flush=True)
     verdicts = list(judged(wanted, asked.workers))
     alive = [verdict.rule for verdict in verdicts if verdict.outcome != KILLED]
-    _write(verdicts, known)
+    if asked.sample is None:
+        _write(verdicts, known)
     none = sum(not each.pieces for each in known.values())
     print(f"{len(verdicts) - len(alive)} of {len(verdicts)} killed; {none} rules say why they have none.")
-    print(f"{len(rules()) - len(known)} rules have no mutant yet.")
+    print(
+        f"{len(rules()) - len(known)} rules have no mutant; {sum(e.is_untried for e in known.values())} are untried."
+    )
     return 1 if alive else 0
+
+
+def sample(wanted: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
+    """So many of the mutants, others for each seed."""
+    return sorted(wanted, key=lambda each: sha256(f"{seed}/{each.rule}".encode()).digest())[:count]
 
 
 def judged(wanted: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
     """What becomes of each mutant, in their order; each verdict is printed."""
-    proofs = {rule["id"]: rule["tests"] for rule in rules()}
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(workers) as pool:
-        workshop = Workshop(Path(folder), workers)
+    proofs = {rule["id"]: _killer_first(rule) for rule in rules()}
+    with (
+        TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        ThreadPoolExecutor(workers) as pool,
+        closing(Workshop(Path(folder), workers)) as workshop,
+    ):
         for verdict in pool.map(lambda each: workshop.judge(each, proofs[each.rule]), wanted):
             print(f"{verdict.outcome:8} {verdict.rule:8} {verdict.seconds:5.1f} s  {verdict.by}", flush=True)
             yield verdict
+
+
+def _killer_first(rule: Rule) -> list[str]:
+    """The tests of a rule, with the one that killed its mutant before at the beginning."""
+    return sorted(rule["tests"], key=lambda test: test != rule["killed_by"])
 
 
 def _write(verdicts: Sequence[Verdict], known: Mapping[str, Mutant]) -> None:

@@ -8,7 +8,8 @@ the package, the lines that go, and the lines that come instead::
     -        if now >= self.expires_at:
     +        if now > self.expires_at:
 
-Where nothing in the source could break a rule, the block says why: ``[GEN-05] none: …``.
+Where nothing in the source could break a rule, the block says why: ``[GEN-05] none: …``. ``[GEN-05] untried`` says
+that nobody has run the tests of the rule against the patch yet.
 """
 
 import re
@@ -18,7 +19,7 @@ from typing import Final, NamedTuple
 
 HERE: Final = Path(__file__).parent
 PACKAGE: Final = Path("sandbox/payment_sandbox")
-HEAD: Final = re.compile(r"\[([A-Z]+-\d+)\](?: none: (.+))?")
+HEAD: Final = re.compile(r"\[([A-Z]+-\d+)\](?: none: (.+)| (untried))?")
 
 
 class PatchRefused(ValueError):
@@ -52,6 +53,7 @@ class Mutant(NamedTuple):
     rule: str
     pieces: tuple[Piece, ...]
     why_none: str = ""
+    is_untried: bool = False
 
     def apply(self, checkout: Path) -> None:
         """Change a checkout.
@@ -92,7 +94,7 @@ def _read(file: Path) -> Iterator[Mutant]:
         pieces = tuple(_pieces(file, head[1], lines))
         if bool(pieces) == bool(head[2]):
             raise PatchRefused(f"{file.name}: {head[1]} has either a patch or a reason why there is none")
-        yield Mutant(head[1], pieces, head[2] or "")
+        yield Mutant(head[1], pieces, head[2] or "", head[3] is not None)
 
 
 def _pieces(file: Path, rule: str, lines: list[str]) -> Iterator[Piece]:

@@ -105,6 +105,11 @@ def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
     assert allowed["currency"] == ["EUR"]
     assert "credit-card" in allowed["transactions[0].payment_method"]
     assert "currency" in error["value"]
+    error = refused(
+        sandbox.create({"payment_method": "cash"}, amount="5", currency=...), 400, "ValidationError"
+    )
+    paths = {found["path"] for found in error["violations"]}
+    assert paths == {"amount", "currency", "transactions[0].payment_method"}
 
 
 @pytest.mark.parametrize("path", list(WRONG))

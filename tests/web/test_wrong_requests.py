@@ -133,8 +133,12 @@ def test_types_name_the_rule_and_successes_have_no_error(sandbox: Sandbox) -> No
         "OrderNotCancellable",
         "ActionNotPossible",
     }
+    refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
+    for made in (order, refund, sandbox.take(order, "captures/amount", {"amount": 1}).json()):
+        assert "error" not in made
     for path in (
         f"/v1/orders/{order['id']}/",
+        f"/v1/orders/{refund['id']}/",
         "/v1/bank-redirect-nl/issuers/",
         "/control/agenda/",
         "/health/",

@@ -7,7 +7,7 @@ import pytest
 from payment_sandbox.kernel.patterns import is_luhn
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.web.pages.language import DEFAULT, Language
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox, card, details
 from tests.support.payer import Payer, payment_page, placed
 
 TYPED = {"expiry": "12/31", "cvc": "123", "holder": "J. de Vries"}
@@ -32,6 +32,36 @@ def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, n
     )
 
 
+@pytest.mark.rule("CARD-06", "CARD-07", "CARD-08")
+@pytest.mark.parametrize(
+    ("name", "is_asked"), [("frictionless", False), ("challenge", True), ("challenge-configurable", True)]
+)
+def test_the_cards_with_a_challenge_have_a_step_for_it(
+    live: Sandbox, payer: Payer, name: str, is_asked: bool
+) -> None:
+    """The others pay at once."""
+    order = placed(live, "credit-card")
+    step = payer.press(payer.open(payment_page(order)), "pay", card=name)
+    assert live.status(order)[0] == ("processing" if is_asked else "completed")
+    if is_asked:
+        payer.press(step, "pay")
+    assert live.status(order) == ("completed", "completed")
+
+
+@pytest.mark.rule("FLOW-04", "FLOW-07")
+@pytest.mark.parametrize("kind", ["one_click_type", "recurring_type"])
+def test_a_first_payment_is_authenticated_on_its_page(live: Sandbox, payer: Payer, kind: str) -> None:
+    """The token can be read after the 3-D Secure step, and not before."""
+    order = live.place(details(**{kind: "first"}))
+    step = payer.press(payer.open(payment_page(order)), "pay", card="challenge")
+    assert live.status(order) == ("processing", "processing")
+    assert "vault_token" not in live.read(order)["transactions"][0]["payment_method_details"]
+    payer.press(step, "pay")
+    assert live.status(order) == ("completed", "completed")
+    assert live.read(order)["transactions"][0]["payment_method_details"]["vault_token"]
+
+
+@pytest.mark.rule("CARD-08")
 @pytest.mark.parametrize(
     ("answer", "status", "reason"),
     [

@@ -35,6 +35,9 @@ def test_a_payer_chooses_a_bank_and_pays(sandbox: Sandbox, payer: Payer) -> None
     """The order is made by the scan, for the fixed amount, and its page is the bank's."""
     page = scanned(sandbox, payer, description="Coffee", merchant_order_id="table-4")
     assert (page.ids["amount"], page.ids["description"]) == ("€12.95", "Coffee")
+    assert all(
+        bank in page.text for bank in ("Sandbank", "Duinbank", "Polderbank", "Terp & Zoon", "Waddenbank")
+    )
     bank = on(payer, page, issuer_id="WADDNL2L")
     assert "Waddenbank" in bank.text
     payer.press(bank, "pay")
