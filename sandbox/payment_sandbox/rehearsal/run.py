@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.operations.history import short_path
@@ -15,6 +14,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
+from payment_sandbox.rehearsal.meeting import Meeting
 from payment_sandbox.rehearsal.scenes import Scene, others, played
 from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 FIRST: Final = 1  # the number of a webhook's first attempt
 NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
-MEETING_SECONDS: Final = 0.15
 READS_ALIKE_MAX: Final = 300  # in a row, without any time between them
 CUT_OFF: Final = Fault.read({"reset": True})
 RUNS_REHEARSED: Final = 1  # of a job, whose later runs are alike
@@ -79,7 +78,7 @@ class RehearsedRun:
         self._answers: dict[str, dict[str, bytes]] = {}  # of each order by status, as the shop has seen it
         self._is_on = True
         self._is_resting = False
-        self._meeting: Barrier | None = None
+        self._meeting: Meeting | None = None
         self._is_acting = False  # somebody does something else than the test asked for
 
     @property
@@ -114,7 +113,8 @@ class RehearsedRun:
 
     def call(self, method: str, path: str) -> Fault | None:
         """The fault of a call of the shop."""
-        self._meet()
+        if self._meeting is not None:
+            self._meeting.meet()
         if self._asks_without_end(method, path):
             return CUT_OFF
         label = f"the shop's {method} {short_path(path)}"
@@ -135,7 +135,7 @@ class RehearsedRun:
             return None
         effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
         if isinstance(effect, Together):
-            self._expect_two()
+            self._meeting = Meeting()
         return effect if isinstance(effect, WebhookEffect) else None
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
@@ -181,20 +181,8 @@ class RehearsedRun:
         if not isinstance(effect, Repeat):
             return None
         if effect.at_once:
-            self._expect_two()
+            self._meeting = Meeting()
         return effect
-
-    def _expect_two(self) -> None:
-        self._meeting = Barrier(2, timeout=MEETING_SECONDS)
-
-    def _meet(self) -> None:
-        """Let two handlers that run at the same moment make their calls together, unless one is held up."""
-        meeting = self._meeting
-        if meeting is not None:
-            try:
-                meeting.wait()
-            except BrokenBarrierError:
-                self._meeting = None
 
     def _effect(
         self, kind: str, label: str, about: Asked | Acts | Delivery | Subject
