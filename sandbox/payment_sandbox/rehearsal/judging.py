@@ -9,6 +9,7 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, review
 from payment_sandbox.operations.review.payments import lapsed_authorizations
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.rehearsal.books import (
     BookEntry,
@@ -52,30 +53,32 @@ class Judged(NamedTuple):
     trace: tuple[str, ...]
     state: tuple[Any, ...]
     moved: tuple[int, int, int] = (0, 0, 0)
+    at_rest: tuple[BookProblem, ...] = ()  # those of the problems that showed only after the test
+    is_alike: bool = False  # the test ended like another run, so it was not played on
 
 
-def rest(
-    project: Project, run: RehearsedRun, advance: Advance, tell: Callable[[], list[BookEntry]]
-) -> tuple[list[BookProblem], list[BookEntry]]:
-    """Let everything happen that is still due; return the payments that the shop missed on the way.
+Ends = dict[str, Judged]
+"""What the runs of a test came to, by the moment at which the test had ended."""
 
-    Also returns what the shop believed in between.
+
+class Trial(NamedTuple):
+    """A run to be judged.
+
+    ``failure`` is that of the test, ``baseline`` is the run of the test as it is, ``believed`` is what the
+    shop told while the test ran, ``ends`` has the runs so far.
     """
-    epoch = project.epoch
-    epoch.jobs.skips_quiet_times = True
-    ends = [
-        attempt.authorization.expires_at - MOMENT
-        for order in epoch.store.orders_newest_first()
-        for attempt in order.transactions
-        if attempt.authorization is not None and not attempt.authorization.is_over
-    ]
-    now = project.now()
-    advance(max(now, min([now + SOON, *ends])))
-    run.end()
-    believed = tell()
-    problems = missed(believed, truths_of(project))
-    advance(project.now() + HORIZON)
-    return problems, believed
+
+    run: RehearsedRun
+    changes: Sequence[ChangedStep]
+    failure: str | None
+    baseline: Judged | None
+    believed: Sequence[list[BookEntry]]
+    ends: Ends
+
+    @property
+    def project(self) -> Project:
+        """The project of the run."""
+        return self.run.project
 
 
 def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]:
@@ -96,41 +99,109 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
         return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
 
 
-def judge(
-    project: Project,
-    run: RehearsedRun,
-    advance: Advance,
-    books: Books | None,
-    *,
-    changes: Sequence[ChangedStep] = (),
-    failure: str | None = None,
-    baseline: Judged | None = None,
-    believed: Sequence[list[BookEntry]] = (),
-) -> Judged:
-    """Judge a run.
+def judge(trial: Trial, advance: Advance, books: Books | None) -> Judged:
+    """Judge a run: what the test came to, and what becomes of that when everything due has happened.
 
-    ``failure`` is that of the test, ``baseline`` is the run of the test as it is, ``believed`` is what the
-    shop told while the test ran.
+    A run is not played on if an earlier one had come to the same, when its test ended or a day later.
     """
-    problems = _failed("test", failure, changes)
-    run.rest()
-    problems += _reviewed(run, changes, baseline)  # of two orders, one may have expired later
-    problems += _lapsed_early(project, changes)
-    at_end = read_books(books)[0]
-    problems += unpaid(at_end, truths_of(project))
-    missing, in_between = rest(project, run, advance, lambda: read_books(books)[0])
-    problems += missing
-    entries, invariants = read_books(books)
-    problems += invariants
-    if books is not None and not invariants:
-        problems += compare(entries, truths_of(project))
-        problems += went_back([*believed, at_end, in_between, entries], truths_of(project))
-    problems += _reviewed(run, changes, baseline)
-    problems += _seen(project, run)
-    moved = _moved(project, entries)
-    if baseline is not None and all(change.step.startswith(PRESS) for change in changes):
-        problems += _moved_more(moved, baseline.moved)
-    return Judged(_each_once(problems), _trace(run.steps), _state(project, entries), moved)
+    return _Judging(trial, advance, books).judged()
+
+
+class _Judging:
+    """Judges one run."""
+
+    def __init__(self, trial: Trial, advance: Advance, books: Books | None) -> None:
+        self._trial = trial
+        self._project = trial.run.project
+        self._advance = advance
+        self._books = books
+        self._believed = [*trial.believed]
+        self._moments: list[str] = []
+        self._at_rest: list[BookProblem] = []
+
+    def judged(self) -> Judged:
+        """Judge it, and note what it came to for the runs to come."""
+        trial, project = self._trial, self._project
+        trial.run.rest()
+        problems = _failed("test", trial.failure, trial.changes) + _lapsed_early(project, trial.changes)
+        entries = self._read()
+        problems += unpaid(entries, truths_of(project))
+        twin = self._twin(entries) or self._soon_alike()
+        state, moved = (twin.state, twin.moved) if twin is not None else self._end()
+        trace = _trace(trial.run.steps)
+        problems += [*self._at_rest, *_reviewed(trial, trace), *_seen(project, trial.run)]
+        if trial.baseline is not None and all(change.step.startswith(PRESS) for change in trial.changes):
+            problems += _moved_more(moved, trial.baseline.moved)
+        is_alike, at_rest = twin is not None, tuple(self._at_rest)
+        judged = Judged(_each_once(problems), trace, state, moved, at_rest, is_alike=is_alike)
+        trial.ends.update({moment: judged for moment in self._moments})
+        return judged
+
+    def _read(self) -> list[BookEntry]:
+        entries = read_books(self._books)[0]
+        self._believed.append(entries)
+        return entries
+
+    def _twin(self, entries: list[BookEntry]) -> Judged | None:
+        """An earlier run that had come to the same."""
+        known = entries if self._books is not None else None
+        moment = f"{len(self._moments)} {_moment(self._trial.run, known)}"
+        twin = self._trial.ends.get(moment)
+        if twin is None:
+            self._moments.append(moment)
+            return None
+        self._trial.run.end()
+        self._at_rest += [*twin.at_rest, *went_back(self._believed, truths_of(self._project))]
+        return twin
+
+    def _soon_alike(self) -> Judged | None:
+        """Let a day pass; return an earlier run that had come to the same."""
+        project = self._project
+        project.epoch.jobs.skips_quiet_times = True
+        ends = [
+            attempt.authorization.expires_at - MOMENT
+            for order in project.epoch.store.orders_newest_first()
+            for attempt in order.transactions
+            if attempt.authorization is not None and not attempt.authorization.is_over
+        ]
+        now = project.now()
+        self._advance(max(now, min([now + SOON, *ends])))
+        self._trial.run.end()
+        entries = self._read()
+        self._at_rest += missed(entries, truths_of(project))
+        return self._twin(entries)
+
+    def _end(self) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
+        """Let everything happen that is still due; return the state, and what was moved."""
+        project = self._project
+        self._advance(project.now() + HORIZON)
+        entries, invariants = read_books(self._books)
+        self._at_rest += invariants
+        if self._books is not None and not invariants:
+            self._at_rest += compare(entries, truths_of(project))
+            self._at_rest += went_back([*self._believed, entries], truths_of(project))
+        return _state(project, entries), _moved(project, entries)
+
+
+def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
+    """All that decides how a run goes on, as far as it shows: without books, what has reached the shop."""
+    epoch = run.project.epoch
+    deliveries = epoch.store.deliveries()
+    arrived = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
+    return repr(
+        (
+            epoch.now(),
+            sorted(step.label for step in run.steps),
+            list(epoch.store.orders_newest_first()),
+            [(due.at, due.item.label) for due in epoch.timeline],
+            [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
+            arrived if entries is None else entries,
+        )
+    )
+
+
+def _next_number(delivery: Delivery) -> int | None:
+    return delivery.next_number if delivery.state is DeliveryState.PENDING else None
 
 
 def not_judged(run: RehearsedRun, error: Exception) -> Judged:
@@ -145,9 +216,11 @@ def judged_without_books(
 ) -> Judged:
     """Judge a run of a suite, of which only calls and failure are seen; ``steps`` are those of all runs."""
     problems = _failed("suite", failure, changes)
+    excused = UNRELATED | _excused(changes)
     for run in runs:
         run.end()
-        problems += [*_reviewed(run, changes), *_seen(run.project, run)]
+        problems += _mistakes(run.project, lambda rule: rule not in excused)
+        problems += _seen(run.project, run)
     state = tuple(_state(run.project, ()) for run in runs)
     return Judged(_each_once(problems), _trace(steps), state)
 
@@ -243,16 +316,18 @@ def _creations(trace: Iterable[str]) -> int:
     return sum(step.startswith(CREATE) for step in trace)
 
 
-def _reviewed(
-    run: RehearsedRun, changes: Sequence[ChangedStep], baseline: Judged | None = None
-) -> list[BookProblem]:
+def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
+    excused = _excused(trial.changes)
+    if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
+        excused |= CREATED_TWICE  # two customers have bought the same, and nothing was sent again
+    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused)
+
+
+def _excused(changes: Sequence[ChangedStep]) -> set[str]:
     answered = Fault(WebhooksFirst())  # the call itself goes as ever
     kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
-    excused |= CREATED_TWICE if PRESS in kinds else set()  # by the customer, not by the shop
-    if baseline is not None and _creations(_trace(run.steps)) <= _creations(baseline.trace):
-        excused |= CREATED_TWICE  # two customers have bought the same, and nothing was sent again
-    return _mistakes(run.project, lambda rule: rule not in UNRELATED | excused)
+    return excused | (CREATED_TWICE if PRESS in kinds else set())  # by the customer, not by the shop
 
 
 def unrelated(project: Project) -> list[BookProblem]:

@@ -16,7 +16,9 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.rehearsal.books import BookEntry, BookProblem
 from payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
 from payment_sandbox.rehearsal.judging import (
+    Ends,
     Judged,
+    Trial,
     judge,
     not_judged,
     read_books,
@@ -100,9 +102,11 @@ class OneRun:
         *,
         elsewhere: bool = False,
         baseline: Judged | None = None,
+        ends: Ends | None = None,
     ) -> None:
         self.variation = variation
         self._baseline = baseline
+        self._ends: Ends = {} if ends is None else ends
         self._item = item
         self.judged: Judged | None = None
         self.timeline = self.picture = ""
@@ -155,16 +159,9 @@ class OneRun:
     def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
         is_strict = not self.variation and review_mode(self._item) == ERROR
         besides = unrelated(run.project) if is_strict else []  # before time passes that the test did not want
-        judged = judge(
-            run.project,
-            run,
-            lambda until: _advance(project, until),
-            self._fixture(BOOKS),
-            changes=self.variation,
-            failure=None if failure is None else f"{type(failure).__name__}: {failure}",
-            baseline=self._baseline,
-            believed=self._believed,
-        )
+        why = None if failure is None else f"{type(failure).__name__}: {failure}"
+        trial = Trial(run, self.variation, why, self._baseline, self._believed, self._ends)
+        judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         judged.problems.extend(besides)
         judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
         return judged
@@ -242,11 +239,12 @@ class RehearsedItem:
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test as it is and in its variations, and report it once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        reports, ran = _once(item, OneRun(item))
+        ends: Ends = {}
+        reports, ran = _once(item, OneRun(item, ends=ends))
         explored = None
         if all(report.passed for report in reports) and ran.steps:
             _take_time(item)
-            explored = self._explored(item, ran)
+            explored = self._explored(item, ran, ends)
         self._left_items -= 1
         reports += _end_shared(item, nextitem)
         for report in reports:
@@ -255,11 +253,11 @@ class RehearsedItem:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
-    def _explored(self, item: pytest.Item, baseline: Ran) -> Explored:
+    def _explored(self, item: pytest.Item, baseline: Ran, ends: Ends) -> Explored:
         now = monotonic_seconds()
         until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
         explorer = Explorer(
-            lambda variation: _once(item, OneRun(item, variation, baseline=baseline.judged))[1],
+            lambda variation: _once(item, OneRun(item, variation, baseline=baseline.judged, ends=ends))[1],
             lambda: monotonic_seconds() < until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._failed_before(item),
