@@ -19,9 +19,8 @@ class Rehearsal(Protocol):
     is_elsewhere: bool
     """Whether a shop in the test's process handles webhooks on other threads than the test's."""
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the shop repeats the same request endlessly, even when it gets no more answers."""
+    def ends_with(self, path: str) -> bool:
+        """Whether a call ends the run: the shop repeats it endlessly, or the run was given up."""
         ...
 
     def call(self, method: str, path: str) -> Fault | None:
@@ -53,7 +52,10 @@ class NoRehearsal:
     """A rehearsal of no-ops."""
 
     is_elsewhere = False
-    is_exhausted = False
+
+    def ends_with(self, path: str) -> bool:
+        """Let the run go on."""
+        return False
 
     def call(self, method: str, path: str) -> None:
         """Choose no fault."""

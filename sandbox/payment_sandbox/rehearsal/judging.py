@@ -55,6 +55,7 @@ class Judged(NamedTuple):
     moved: tuple[int, int, int] = (0, 0, 0)
     at_rest: tuple[BookProblem, ...] = ()  # those of the problems that showed only after the test
     is_alike: bool = False  # the test ended like another run, so it was not played on
+    most_calls: int = 0  # with the same method and path, while no time passed
 
 
 Ends = dict[str, Judged]
@@ -133,7 +134,8 @@ class _Judging:
         if trial.baseline is not None and all(change.step.startswith(PRESS) for change in trial.changes):
             problems += _moved_more(moved, trial.baseline.moved)
         is_alike, at_rest = twin is not None, tuple(self._at_rest)
-        judged = Judged(_each_once(problems), trace, state, moved, at_rest, is_alike=is_alike)
+        most = trial.run.calls.most
+        judged = Judged(_each_once(problems), trace, state, moved, at_rest, is_alike, most)
         trial.ends.update({moment: judged for moment in self._moments})
         return judged
 
@@ -204,11 +206,21 @@ def _next_number(delivery: Delivery) -> int | None:
     return delivery.next_number if delivery.state is DeliveryState.PENDING else None
 
 
-def not_judged(run: RehearsedRun, error: Exception) -> Judged:
+def not_judged(run: RehearsedRun, error: BaseException) -> Judged:
     """Judge by what shows anyway: the books have raised an error, say."""
     why = f"{type(error).__name__}: {error}".partition("\n")[0]
     problems = [*_seen(run.project, run), BookProblem("not-judged", f"the run cannot be judged: {why}")]
     return Judged(_each_once(problems), _trace(run.steps), ())
+
+
+def given_up(run: RehearsedRun, place: str) -> Judged:
+    """Judge a run that takes too long."""
+    return Judged(_each_once([*_seen(run.project, run), hangs(place)]), _trace(run.steps), ())
+
+
+def hangs(place: str) -> BookProblem:
+    """The problem of a run that takes too long."""
+    return BookProblem("hangs", f"the run does not end; when it was given up, it was in {place}")
 
 
 def judged_without_books(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -38,12 +39,42 @@ if TYPE_CHECKING:
 
 FIRST: Final = 1  # the number of a webhook's first attempt
 NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
-READS_ALIKE_MAX: Final = 300  # in a row, without any time between them
+ALIKE_MAX: Final = 300  # calls with the same path, while no time passes
+ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the test as it is, which ends by itself
+MERCHANT_API: Final = "/v1/"
 CUT_OFF: Final = Fault.read({"reset": True})
 RUNS_REHEARSED: Final = 1  # of a job, whose later runs are alike
 
 Visit = Callable[[Order, int], None]
 """Opens the return page of an order, in some tabs."""
+
+
+class RepeatedCalls:
+    """Counts the calls with the same method and path, while no sandbox time passes."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._counts: Counter[str] = Counter()
+        self._since: datetime | None = None
+        self._limit = ALIKE_AS_IT_IS_MAX
+
+    def limit(self, most: int) -> None:
+        """Allow twice as many as the run as it is made, and always some."""
+        self._limit = max(ALIKE_MAX, 2 * most)
+
+    def is_over(self, call: str, now: datetime) -> bool:
+        """Count a call; whether there were too many of its kind."""
+        if now != self._since:
+            self._counts.clear()
+            self._since = now
+        self._counts[call] += 1
+        self.most = max(self.most, self._counts[call])
+        return self._counts[call] > self._limit
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether calls of a kind go on although they have been cut off for long."""
+        return self.most > 2 * self._limit
 
 
 class RehearsedRun:
@@ -67,8 +98,8 @@ class RehearsedRun:
         self.happened: list[ChangedStep] = []
         self.waited_forever: list[str] = []
         self.asked_without_end = ""  # the call that the shop repeats while nothing changes
-        self._last_read: tuple[str, datetime] | None = None
-        self._reads_alike = 0
+        self.calls = RepeatedCalls()
+        self.is_given_up = False  # it goes on for too long: its next call ends it
         self.visit = visit
         self.restart = restart
         self.has_steps = False
@@ -89,6 +120,7 @@ class RehearsedRun:
     def rest(self) -> None:
         """The test has ended: from now on, only what the shop's jobs read are steps."""
         self._is_resting = True
+        self.calls.limit(self.calls.most)
 
     def end(self) -> None:
         """Record no more steps, and change nothing any more."""
@@ -96,26 +128,16 @@ class RehearsedRun:
 
     # What the project asks
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the shop asks on although its calls are cut off by now."""
-        return self._reads_alike > 2 * READS_ALIKE_MAX
-
-    def _asks_without_end(self, method: str, path: str) -> bool:
-        """Whether the shop repeats a read again and again, while no time passes."""
-        read = (path, self.project.now()) if method == "GET" else None
-        self._reads_alike = self._reads_alike + 1 if read is not None and read == self._last_read else 0
-        self._last_read = read
-        if self._reads_alike < READS_ALIKE_MAX:
-            return False
-        self.asked_without_end = f"{method} {short_path(path)}"
-        return True
+    def ends_with(self, path: str) -> bool:
+        """Whether a call ends the run: the shop asks on although it is cut off, or the run was given up."""
+        return self.is_given_up or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
     def call(self, method: str, path: str) -> Fault | None:
         """The fault of a call of the shop."""
         if self._meeting is not None:
             self._meeting.meet()
-        if self._asks_without_end(method, path):
+        if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
+            self.asked_without_end = f"{method} {short_path(path)}"
             return CUT_OFF
         label = f"the shop's {method} {short_path(path)}"
         effect = self._effect(kind_of_call(method, path), label, Asked(method, path))

@@ -1,8 +1,8 @@
 """Rehearses a test under pytest: runs it as it is, then in its variations, and reports what was found."""
 
 from collections import Counter
-from collections.abc import Generator
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import get_ident
@@ -19,6 +19,8 @@ from payment_sandbox.rehearsal.judging import (
     Ends,
     Judged,
     Trial,
+    given_up,
+    hangs,
     judge,
     not_judged,
     read_books,
@@ -31,6 +33,8 @@ from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
+from payment_sandbox.testing.clients.in_process import AsksWithoutEnd
+from payment_sandbox.testing.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
 from payment_sandbox.testing.options import ERROR, review_mode
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
@@ -117,6 +121,19 @@ class OneRun:
         self._has_restart = self._has_return = False
         self._thread_id = get_ident()
         self._believed: list[list[BookEntry]] = []
+        self._hangs_at = ""  # where it was when it was given up
+        self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # of the judging
+
+    def give_up(self, place: str) -> None:
+        """End this run with its next call of the sandbox: it takes too long."""
+        self._hangs_at = place
+        if self._run is not None:
+            self._run.is_given_up = True
+
+    def abandoned(self, place: str) -> Ran:
+        """What shows of a run that still goes on, and will for ever."""
+        steps = self._run.steps if self._run is not None else []
+        return Ran(Judged([hangs(last_line(place))], (), ()), steps, self.variation, place, "")
 
     def attach(self, project: PaymentSandbox, report: Told | None = None) -> None:
         """Rehearse the test's project, but no further ones of the same test.
@@ -134,6 +151,8 @@ class OneRun:
             visit=self._visit,
             restart=self._restarted,
         )
+        if self._baseline is not None:
+            self._run.calls.limit(self._baseline.most_calls)
         project._on_action = self._observe
         own.rehearse(self._run)
         set_pressed(self._pressed)
@@ -147,12 +166,18 @@ class OneRun:
             return
         self._has_return = project.application is not None
         try:
-            self.judged = self._judge(project, run, failure)
-        except Exception as error:
-            if not self.variation:  # the test fails with it, as it is
+            if not self._hangs_at:
+                with self.watch():
+                    self.judged = self._judge(project, run, failure)
+        except (Exception, AsksWithoutEnd) as error:
+            if not self.variation and not self._hangs_at:  # the test fails with it, as it is
                 raise
             self.judged = not_judged(run, error)
-        if self.judged.problems:
+        run.is_given_up = False
+        if self._hangs_at:
+            self.judged = given_up(run, last_line(self._hangs_at))
+            self.timeline = self._hangs_at  # what happened until then can be very long
+        elif self.judged is not None and self.judged.problems:
             self.timeline = project.timeline()
             self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
 
@@ -222,6 +247,12 @@ def _advance(project: PaymentSandbox, until: datetime) -> None:
 RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
 
 
+def is_varied(item: pytest.Item) -> bool:
+    """Whether the current run of a test is a variation, of which nobody reads the reports."""
+    run = item.stash.get(RUN, None)
+    return run is not None and bool(run.variation)
+
+
 class RehearsedItem:
     """The rehearsal of a test run."""
 
@@ -239,12 +270,12 @@ class RehearsedItem:
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test as it is and in its variations, and report it once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        ends: Ends = {}
-        reports, ran = _once(item, OneRun(item, ends=ends))
+        runs = _Runs(item)
+        reports, ran = runs.as_it_is()
         explored = None
         if all(report.passed for report in reports) and ran.steps:
             _take_time(item)
-            explored = self._explored(item, ran, ends)
+            explored = self._explored(item, runs, ran)
         self._left_items -= 1
         reports += _end_shared(item, nextitem)
         for report in reports:
@@ -253,15 +284,15 @@ class RehearsedItem:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
-    def _explored(self, item: pytest.Item, baseline: Ran, ends: Ends) -> Explored:
+    def _explored(self, item: pytest.Item, runs: "_Runs", baseline: Ran) -> Explored:
         now = monotonic_seconds()
-        until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
-        explorer = Explorer(
-            lambda variation: _once(item, OneRun(item, variation, baseline=baseline.judged, ends=ends))[1],
-            lambda: monotonic_seconds() < until_seconds,
+        runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
+        runs.explorer = explorer = Explorer(
+            runs.varied,
+            lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._failed_before(item),
-            threads=lambda: _works_elsewhere(item, baseline),
+            threads=lambda: runs.work_elsewhere(baseline),
         )
         if self._only:
             return explorer.only(self._only, baseline)
@@ -283,6 +314,72 @@ class RehearsedItem:
         if cache is not None:
             names = [finding.name for finding in explored.findings if finding.variation]
             cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
+
+
+class _Runs:
+    """The runs of one test, each watched: one that hangs is given up."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self._reports: list[pytest.TestReport] = []
+        self._baseline: Judged | None = None
+        self._baseline_seconds = 0.0
+        self._ends: Ends = {}
+        self.until_seconds = 0.0
+        self.explorer: Explorer | None = None
+
+    def as_it_is(self) -> tuple[list[pytest.TestReport], Ran]:
+        """Run the test as it is; only the judging of it is watched, as it has no limit of its own."""
+        begun_seconds = monotonic_seconds()
+        run = OneRun(self._item, ends=self._ends)
+        run.watch = lambda: Watch(SECONDS_MAX, run.give_up, lambda place: self._abandon(run, place))
+        self._reports, ran = _once(self._item, run)
+        self._baseline = ran.judged
+        self._baseline_seconds = monotonic_seconds() - begun_seconds
+        return list(self._reports), ran
+
+    def varied(self, variation: ChangedSteps) -> Ran:
+        """Run a variation of it."""
+        return self._watched(OneRun(self._item, variation, baseline=self._baseline, ends=self._ends))[1]
+
+    def _watched(self, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
+        left_seconds = self.until_seconds - monotonic_seconds()
+        limit_seconds = allowed_seconds(left_seconds, self._baseline_seconds)
+        with Watch(limit_seconds, run.give_up, lambda place: self._abandon(run, place)):
+            return _once(self._item, run)
+
+    def work_elsewhere(self, baseline: Ran) -> bool:
+        """Whether the shop's handlers work on other threads than the test's; without webhooks, who knows."""
+        if not any(step.kind == WEBHOOK for step in baseline.steps):
+            return False
+        reports, ran = self._watched(OneRun(self._item, elsewhere=True))
+        if any(report.failed for report in reports):
+            return False
+        return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)
+
+    def _abandon(self, run: OneRun, place: str) -> None:
+        """Report what was found so far, on the thread of a watch, and end the process."""
+        ran = run.abandoned(place)
+        explorer = self.explorer or Explorer(lambda variation: ran, lambda: False)
+        explorer.note(run.variation, ran)
+        items = self._item.session.items
+        skipped = len(items) - items.index(self._item) - 1
+        explored = explorer.so_far([ABANDONED.format(count=skipped)], 0)
+        if not self._reports:
+            self._reports = [_failed_call(self._item)]
+        for report in self._reports:
+            if report.when == "call":
+                tell(report, explored, self._item)
+        end_process(self._item, self._reports)
+
+
+ABANDONED: Final = (
+    "the run was ended, because what hangs without a call cannot be stopped; {count} later tests were not run"
+)
+
+
+def _failed_call(item: pytest.Item) -> pytest.TestReport:
+    return pytest.TestReport(item.nodeid, item.location, {}, "failed", None, "call")
 
 
 def prepared(session: pytest.Session) -> RehearsedItem:
@@ -350,13 +447,3 @@ def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.
     if teardown.excinfo is None:
         return []
     return [item.ihook.pytest_runtest_makereport(item=item, call=teardown)]
-
-
-def _works_elsewhere(item: pytest.Item, baseline: Ran) -> bool:
-    """Whether the shop's handlers work on other threads than the test's; without webhooks, who knows."""
-    if not any(step.kind == WEBHOOK for step in baseline.steps):
-        return False
-    reports, ran = _once(item, OneRun(item, elsewhere=True))
-    if any(report.failed for report in reports):
-        return False
-    return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)

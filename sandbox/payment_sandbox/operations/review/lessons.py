@@ -32,6 +32,7 @@ TWICE: Final = Lesson(risks.PAID_TWICE, "after-a-lost-response")
 ONCE: Final = Lesson(risks.TWICE, "do-everything-once")
 CAPTURE: Final = Lesson(risks.LAPSED, "capture-in-time")
 REFUNDS: Final = Lesson(risks.OWED, "refunds-can-fail")
+ENDLESS: Final = Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits")
 
 LESSONS: Final[dict[str, Lesson]] = {
     # by the rule of a finding
@@ -67,7 +68,8 @@ LESSONS: Final[dict[str, Lesson]] = {
     "went-back": Lesson(risks.TAKEN_BACK, "go-forward-only"),
     "lapsed": CAPTURE,
     "waits": Lesson(risks.STUCK, "set-time-limits"),
-    "endless": Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits"),
+    "endless": ENDLESS,
+    "hangs": ENDLESS,
     "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),
 }
 
