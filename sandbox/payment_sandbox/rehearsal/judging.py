@@ -118,6 +118,7 @@ class _Judging:
         self._books = books
         self._believed = [*trial.believed]
         self._moments: list[str] = []
+        self._tells = False  # the books told something when they were read last
         self._at_rest: list[BookProblem] = []
 
     def judged(self) -> Judged:
@@ -140,7 +141,8 @@ class _Judging:
         return judged
 
     def _read(self) -> list[BookEntry]:
-        entries = read_books(self._books)[0]
+        entries, invariants = read_books(self._books)
+        self._tells = self._books is not None and not invariants
         self._believed.append(entries)
         return entries
 
@@ -170,7 +172,8 @@ class _Judging:
         self._advance(max(now, min([now + SOON, *ends])))
         self._trial.run.end()
         entries = self._read()
-        self._at_rest += missed(entries, truths_of(project))
+        if self._tells:
+            self._at_rest += missed(entries, truths_of(project))
         return self._twin(entries)
 
     def _end(self) -> tuple[tuple[Any, ...], tuple[int, int, int]]:

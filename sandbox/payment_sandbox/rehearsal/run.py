@@ -166,12 +166,12 @@ class RehearsedRun:
             return do(action)
         caller().begin_waiting()  # whatever is done instead may take long
         order = self.project.find_order(order_id)
-        attempt = order.last_transaction
+        attempt, before = order.last_transaction, others(self.project, order, self._answers)
         about = Acts(
             action,
             is_hosted=order.is_hosted,
             has_return=order.return_url is not None,
-            has_others=bool(others(self.project, order)),
+            has_others=bool(before),
             is_authorization=attempt is not None and attempt.capture_mode is not None,
         )
         label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
@@ -180,7 +180,7 @@ class RehearsedRun:
             return do(action)
         self._is_acting = True
         try:
-            return played(effect, Scene(self.project, order_id, action, do, self.visit, self.restart))
+            return played(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
         finally:
             self._is_acting = False
 
