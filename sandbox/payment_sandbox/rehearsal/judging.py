@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.masking import MASK
@@ -22,7 +23,9 @@ from payment_sandbox.rehearsal.books import (
     went_back,
 )
 from payment_sandbox.rehearsal.changes import ChangedStep
+from payment_sandbox.rehearsal.pacing import BusyTimes
 from payment_sandbox.rehearsal.run import RehearsedRun
+from payment_sandbox.rehearsal.showing import NOTHING_SHOWN, Showing, shown_wrong
 from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
 from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Step, Trait
 
@@ -34,7 +37,7 @@ WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipp
 A_FEW_DAYS: Final = "three-days"
 A_FEW_DAYS_LONG: Final = timedelta(days=4)  # with what the test itself lets pass
 UNANSWERED: Final = "HOOK-09"
-LESS_TELLING: Final = ("invariant", "review", "test")
+LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset({"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "SCN-02"})
 """Findings of the review that say nothing about the variation."""
@@ -55,7 +58,9 @@ class Judged(NamedTuple):
     moved: tuple[int, int, int] = (0, 0, 0)
     at_rest: tuple[BookProblem, ...] = ()  # those of the problems that showed only after the test
     is_alike: bool = False  # the test ended like another run, so it was not played on
+    showing: Showing = NOTHING_SHOWN
     most_calls: int = 0  # with the same method and path, while no time passed
+    busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
 
 
 Ends = dict[str, Judged]
@@ -66,7 +71,7 @@ class Trial(NamedTuple):
     """A run to be judged.
 
     ``failure`` is that of the test, ``baseline`` is the run of the test as it is, ``believed`` is what the
-    shop told while the test ran, ``ends`` has the runs so far.
+    shop told while the test ran, ``ends`` has the runs so far, ``look`` looks at what the shop shows.
     """
 
     run: RehearsedRun
@@ -75,6 +80,7 @@ class Trial(NamedTuple):
     baseline: Judged | None
     believed: Sequence[list[BookEntry]]
     ends: Ends
+    look: Callable[[], Showing]
 
     @property
     def project(self) -> Project:
@@ -130,15 +136,26 @@ class _Judging:
         problems += unpaid(entries, truths_of(project))
         twin = self._twin(entries) or self._soon_alike()
         state, moved = (twin.state, twin.moved) if twin is not None else self._end()
+        showing = trial.look() if twin is None else twin.showing
         trace = _trace(trial.run.steps)
         problems += [*self._at_rest, *_reviewed(trial, trace), *_seen(project, trial.run)]
+        problems += self._shown(showing, state)
         if trial.baseline is not None and all(change.step.startswith(PRESS) for change in trial.changes):
             problems += _moved_more(moved, trial.baseline.moved)
         is_alike, at_rest = twin is not None, tuple(self._at_rest)
-        most = trial.run.calls.most
-        judged = Judged(_each_once(problems), trace, state, moved, at_rest, is_alike, most)
+        most, busy = trial.run.calls.most, trial.run.pace.busy
+        judged = Judged(_each_once(problems), trace, state, moved, at_rest, is_alike, showing, most, busy)
         trial.ends.update({moment: judged for moment in self._moments})
         return judged
+
+    def _shown(self, showing: Showing, state: tuple[Any, ...]) -> Iterator[BookProblem]:
+        """What is wrong with the pages and the mails."""
+        baseline, changes = self._trial.baseline, self._trial.changes
+        if baseline is None:
+            yield from shown_wrong(showing, showing, changes, is_same_money=True)
+        else:
+            is_same_money = state[1:] == baseline.state[1:]
+            yield from shown_wrong(showing, baseline.showing, changes, is_same_money=is_same_money)
 
     def _read(self) -> list[BookEntry]:
         entries, invariants = read_books(self._books)
@@ -161,7 +178,6 @@ class _Judging:
     def _soon_alike(self) -> Judged | None:
         """Let a day pass; return an earlier run that had come to the same."""
         project = self._project
-        project.epoch.jobs.skips_quiet_times = True
         ends = [
             attempt.authorization.expires_at - MOMENT
             for order in project.epoch.store.orders_newest_first()

@@ -13,9 +13,11 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
+from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
 from payment_sandbox.rehearsal.meeting import Meeting
+from payment_sandbox.rehearsal.pacing import Pace
 from payment_sandbox.rehearsal.scenes import Scene, others, played
 from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
@@ -43,7 +45,6 @@ ALIKE_MAX: Final = 300  # calls with the same path, while no time passes
 ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the test as it is, which ends by itself
 MERCHANT_API: Final = "/v1/"
 CUT_OFF: Final = Fault.read({"reset": True})
-RUNS_REHEARSED: Final = 1  # of a job, whose later runs are alike
 
 Visit = Callable[[Order, int], None]
 """Opens the return page of an order, in some tabs."""
@@ -99,7 +100,9 @@ class RehearsedRun:
         self.waited_forever: list[str] = []
         self.asked_without_end = ""  # the call that the shop repeats while nothing changes
         self.calls = RepeatedCalls()
+        self.pace = Pace(project)
         self.is_given_up = False  # it goes on for too long: its next call ends it
+        self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
         self.has_steps = False
@@ -119,7 +122,7 @@ class RehearsedRun:
 
     def rest(self) -> None:
         """The test has ended: from now on, only what the shop's jobs read are steps."""
-        self._is_resting = True
+        self._is_resting = self.pace.is_resting = True
         self.calls.limit(self.calls.most)
 
     def end(self) -> None:
@@ -132,6 +135,10 @@ class RehearsedRun:
         """Whether a call ends the run: the shop asks on although it is cut off, or the run was given up."""
         return self.is_given_up or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
+    def next_run(self, job: Job, limit: datetime) -> datetime:
+        """When a job runs next: one that sees nothing new runs less and less often."""
+        return self.pace.next_run(job, limit)
+
     def call(self, method: str, path: str) -> Fault | None:
         """The fault of a call of the shop."""
         if self._meeting is not None:
@@ -139,6 +146,9 @@ class RehearsedRun:
         if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
             self.asked_without_end = f"{method} {short_path(path)}"
             return CUT_OFF
+        job = self.project.epoch.jobs.running
+        if job is not None and not self.pace.call(job, f"{method} {path}"):
+            return None
         label = f"the shop's {method} {short_path(path)}"
         effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
         return effect if isinstance(effect, Fault) else None
@@ -164,6 +174,7 @@ class RehearsedRun:
         """What somebody does instead of acting so."""
         if not self._is_on or self._is_resting or self._is_acting:
             return do(action)
+        self.on_act()
         caller().begin_waiting()  # whatever is done instead may take long
         order = self.project.find_order(order_id)
         attempt, before = order.last_transaction, others(self.project, order, self._answers)
@@ -211,8 +222,8 @@ class RehearsedRun:
     ) -> VariationEffect | None:
         """What happens to the next step of a kind; None if it goes as it does."""
         job = self.project.epoch.jobs.running
-        is_over = not self._is_on or (self._is_resting and (job is None or kind != READ))
-        if is_over or (job is not None and job.runs > RUNS_REHEARSED):
+        is_first_read = job is not None and job.runs == 1 and kind == READ
+        if not self._is_on or (self._is_resting and not is_first_read):
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)

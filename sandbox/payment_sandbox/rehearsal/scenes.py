@@ -64,11 +64,8 @@ class Scene(NamedTuple):
         """Time passes; what is due happens, and its webhooks are delivered."""
         caller().begin_waiting()
         _let_webhooks_go(self.project)
-        jobs = self.project.epoch.jobs
-        jobs.skips_quiet_times = True
         with suppress(Refusal):
             advance(self.project, lambda now: max(now, until))
-        jobs.skips_quiet_times = False
 
     def returns(self, tabs: int) -> Order:
         """The customer comes back to the shop."""

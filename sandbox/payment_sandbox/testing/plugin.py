@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
-OF_REHEARSALS = ("payment_books", "payment_traces", "payment_shop_restart")
+OF_REHEARSALS = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -118,6 +118,11 @@ def payment_sandbox(
 @pytest.fixture
 def payment_books() -> None:
     """What the shop believes: a suite that rehearses overrides it with a function that tells the entries."""
+
+
+@pytest.fixture
+def payment_pages() -> None:
+    """Which pages of the shop show an order: a suite that rehearses overrides it with a list of paths."""
 
 
 @pytest.fixture

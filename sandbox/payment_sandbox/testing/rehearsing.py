@@ -30,6 +30,7 @@ from payment_sandbox.rehearsal.judging import (
 )
 from payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
 from payment_sandbox.rehearsal.run import RehearsedRun
+from payment_sandbox.rehearsal.showing import Mails, Showing, normalized, pages_of
 from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
@@ -38,6 +39,7 @@ from payment_sandbox.testing.hanging import SECONDS_MAX, Watch, allowed_seconds,
 from payment_sandbox.testing.options import ERROR, review_mode
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
+from payment_sandbox.testing.shops.mails import MailBox
 from payment_sandbox.testing.shops.watching import set_pressed
 from payment_sandbox.web.pictures import sequence, svg
 
@@ -89,6 +91,7 @@ def _rehearsed(terminalreporter: Any) -> list[dict[str, Any]]:
 
 BOOKS: Final = "payment_books"
 TRACES: Final = "payment_traces"
+PAGES: Final = "payment_pages"
 RESTART: Final = "payment_shop_restart"
 NOT_JUDGED: Final = Judged([], (), ())
 NOT_SET_UP: Final = Judged(
@@ -121,6 +124,7 @@ class OneRun:
         self._has_restart = self._has_return = False
         self._thread_id = get_ident()
         self._believed: list[list[BookEntry]] = []
+        self._mails = MailBox()
         self._hangs_at = ""  # where it was when it was given up
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # of the judging
 
@@ -151,8 +155,10 @@ class OneRun:
             visit=self._visit,
             restart=self._restarted,
         )
+        self._run.on_act = self._mails.mark
         if self._baseline is not None:
             self._run.calls.limit(self._baseline.most_calls)
+            self._run.pace.known_busy = self._baseline.busy
         project._on_action = self._observe
         own.rehearse(self._run)
         set_pressed(self._pressed)
@@ -185,11 +191,36 @@ class OneRun:
         is_strict = not self.variation and review_mode(self._item) == ERROR
         besides = unrelated(run.project) if is_strict else []  # before time passes that the test did not want
         why = None if failure is None else f"{type(failure).__name__}: {failure}"
-        trial = Trial(run, self.variation, why, self._baseline, self._believed, self._ends)
+        trial = Trial(
+            run,
+            self.variation,
+            why,
+            self._baseline,
+            self._believed,
+            self._ends,
+            lambda: self._look(project, run),
+        )
         judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         judged.problems.extend(besides)
         judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
         return judged
+
+    def _look(self, project: PaymentSandbox, run: RehearsedRun) -> Showing:
+        """Look at the shop's pages and mails as its customers do."""
+        mails = Mails(list(map(normalized, self._mails.texts())), self._mails.early)
+        self._mails.close()
+        if project.application is None:
+            return Showing((), mails)
+        browser = project.browser(project.application)
+
+        def get(url: str) -> str | None:
+            try:
+                return browser.look(url)
+            except Exception as error:  # as in production, where a customer would see a page for it
+                return f"{type(error).__name__}: {error}"
+
+        paths = self._fixture(PAGES) or ()
+        return Showing(pages_of(run.project, get, paths, is_first=self._baseline is None), mails)
 
     def read(self, report: pytest.TestReport) -> None:
         """Look for secrets in what was logged and printed."""
