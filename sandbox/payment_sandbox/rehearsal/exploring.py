@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from payment_sandbox.rehearsal.books import BookProblem
 from payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
-from payment_sandbox.rehearsal.judging import Judged
+from payment_sandbox.rehearsal.judging import Judged, State
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, WEBHOOK, Acts, Step, Trait, Variation
 from payment_sandbox.scenarios.variations import rehearsed
 
@@ -104,7 +104,7 @@ class Explorer:
             tuple[str, str], RehearsalFinding
         ] = {}  # by the kind of a problem, and its place
         self._tried: dict[ChangedSteps, Ran] = {}
-        self._ends: Counter[tuple[Sequence[str], Sequence[Any]]] = Counter()
+        self._ends: Counter[tuple[Sequence[str], State]] = Counter()
 
     def explore(self, baseline: Ran) -> Explored:
         """Try all single changes, then pairs, as long as there is time."""

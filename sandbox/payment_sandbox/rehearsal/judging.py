@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -42,11 +41,12 @@ CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset({"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "SCN-02"})
 """Findings of the review that say nothing about the variation."""
 
-Traces = Callable[[], Iterable[Any]]
-"""The fixture ``payment_traces``: tells where the shop stores what it knows."""
-
 Advance = Callable[[datetime], Any]
 """Advances the project's clock to a time, webhooks and jobs included."""
+
+
+State = tuple[Any, ...]
+"""What the shop believes and what the service knows, to compare runs."""
 
 
 class Judged(NamedTuple):
@@ -54,7 +54,7 @@ class Judged(NamedTuple):
 
     problems: list[BookProblem]
     trace: tuple[str, ...]
-    state: tuple[Any, ...]
+    state: State
     moved: tuple[int, int, int] = (0, 0, 0)
     at_rest: tuple[BookProblem, ...] = ()  # those of the problems that showed only after the test
     is_alike: bool = False  # the test ended like another run, so it was not played on
@@ -148,7 +148,7 @@ class _Judging:
         trial.ends.update({moment: judged for moment in self._moments})
         return judged
 
-    def _shown(self, showing: Showing, state: tuple[Any, ...]) -> Iterator[BookProblem]:
+    def _shown(self, showing: Showing, state: State) -> Iterator[BookProblem]:
         """What is wrong with the pages and the mails."""
         baseline, changes = self._trial.baseline, self._trial.changes
         if baseline is None:
@@ -192,7 +192,7 @@ class _Judging:
             self._at_rest += missed(entries, truths_of(project))
         return self._twin(entries)
 
-    def _end(self) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
+    def _end(self) -> tuple[State, tuple[int, int, int]]:
         """Let everything happen that is still due; return the state, and what was moved."""
         project = self._project
         self._advance(project.now() + HORIZON)
@@ -296,37 +296,6 @@ def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
         yield BookProblem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
 
 
-def told_secrets(project: Project, texts: Iterable[str]) -> list[BookProblem]:
-    """Secrets in what the shop logs or prints."""
-    if all(project.masking.text(text) == text for text in texts):
-        return []
-    return [BookProblem("secret", "the shop's log or output contains a key, a card number or a CVC")]
-
-
-def stored_secrets(project: Project, traces: Traces | None) -> list[BookProblem]:
-    """Secrets in what the shop has stored: the texts and files that it names."""
-    if traces is None:
-        return []
-    texts = (_text_of(trace) for trace in traces())
-    if all(project.masking.text(text) == text for text in texts):
-        return []
-    return [BookProblem("secret", "what the shop has stored contains a key, a card number or a CVC")]
-
-
-def _text_of(trace: Any) -> str:
-    """A text, or the printable parts of a file, such as a database.
-
-    Raises:
-        TypeError: it is neither.
-        OSError: the file cannot be read.
-    """
-    if isinstance(trace, str):
-        return trace
-    if not isinstance(trace, Path):
-        raise TypeError(f"payment_traces tells texts and paths of files, not {trace!r}")
-    return trace.read_bytes().decode("utf-8", errors="replace")
-
-
 def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """An authorization that ran out while the test still went on, though only a few days passed.
 
@@ -381,6 +350,6 @@ def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
     return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_TELLING))
 
 
-def _state(project: Project, entries: Iterable[BookEntry]) -> tuple[Any, ...]:
+def _state(project: Project, entries: Iterable[BookEntry]) -> State:
     truths = truths_of(project).values()
     return (tuple(sorted(map(repr, entries))), tuple(truth[1:] for truth in truths))

@@ -39,7 +39,7 @@ class _History:
     ended: datetime | None = None
 
 
-class Pace:
+class JobPace:
     """Lets jobs run less and less often while they see and do the same.
 
     A job always runs before an event and at the end of an advance, and at the times at which it did something

@@ -2,10 +2,12 @@
 
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from threading import Condition, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.operations.history import short_path
@@ -16,8 +18,7 @@ from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
-from payment_sandbox.rehearsal.meeting import Meeting
-from payment_sandbox.rehearsal.pacing import Pace
+from payment_sandbox.rehearsal.pacing import JobPace
 from payment_sandbox.rehearsal.scenes import Scene, others, played
 from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
@@ -44,10 +45,55 @@ NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the ba
 ALIKE_MAX: Final = 300  # calls with the same path, while no time passes
 ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the test as it is, which ends by itself
 MERCHANT_API: Final = "/v1/"
+LOOK_SECONDS: Final = 0.002
+STILL_LOOKS: Final = 10  # in a row, in which no other thread has moved
+LOOKS_MAX: Final = 75  # then something else of the process never rests
+
+Places = dict[int, tuple[int, int]]
+"""Where each thread is: its frame and its instruction."""
 CUT_OFF: Final = Fault.read({"reset": True})
 
 Visit = Callable[[Order, int], None]
 """Opens the return page of an order, in some tabs."""
+
+
+class Meeting:
+    """Two handlers wait for each other at every call, until one of them stays away.
+
+    One that comes first waits only while another thread of the process is on the move: a handler that has
+    ended, or that waits for a lock which the first one holds, stands still.
+    """
+
+    def __init__(self) -> None:
+        self._arrivals = Condition()
+        self._count = 0
+        self._is_over = False
+
+    def meet(self) -> None:
+        """Wait for the other handler."""
+        with self._arrivals:
+            if self._is_over:
+                return
+            self._count += 1
+            count = self._count
+            if not count % 2:
+                self._arrivals.notify_all()
+                return
+            still = looks = 0
+            places = _places()
+            while self._count == count and not self._is_over:
+                self._arrivals.wait(LOOK_SECONDS)
+                before, places = places, _places()
+                still, looks = (still + 1 if places == before else 0), looks + 1
+                self._is_over = still >= STILL_LOOKS or looks >= LOOKS_MAX
+
+
+def _places() -> Places:
+    """Where all threads but this one are."""
+    own = get_ident()
+    return {
+        thread: (id(frame), frame.f_lasti) for thread, frame in sys._current_frames().items() if thread != own
+    }
 
 
 class RepeatedCalls:
@@ -100,7 +146,7 @@ class RehearsedRun:
         self.waited_forever: list[str] = []
         self.asked_without_end = ""  # the call that the shop repeats while nothing changes
         self.calls = RepeatedCalls()
-        self.pace = Pace(project)
+        self.pace = JobPace(project)
         self.is_given_up = False  # it goes on for too long: its next call ends it
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit

@@ -4,10 +4,11 @@ It judges shops without books. Two texts are the same if they are equal without 
 """
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import unescape
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.orders.order import Order
@@ -16,11 +17,17 @@ from payment_sandbox.rehearsal.books import BookProblem, Truth, truths_of
 from payment_sandbox.rehearsal.changes import ChangedStep
 from payment_sandbox.scenarios.variation import Trait
 
+if TYPE_CHECKING:
+    from blinker import Signal
+    from flask import Flask
+
 PAGES_MAX: Final = 6  # of a run
 SHOWN_MAX: Final = 80  # characters of a text
 ORDER_ID: Final = "{order_id}"
 SAME_END: Final = Trait.AT_ONCE | Trait.AT_REST
 ONE: Final = "#"
+DJANGO: Final = "django.core.mail"
+FLASK: Final = "flask_mail"
 _UNSEEN: Final = re.compile(r"(?is)<(head|script|style|template|svg)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>")
 _NAMES: Final = re.compile(
     r"(?i)\b(?:mon|tues?|wed(?:nes)?|thur?s?|fri|sat(?:ur)?|sun)(?:day)?\b"
@@ -44,7 +51,7 @@ def _token(match: re.Match[str]) -> str:
     return f"{name[0] if name else ''}{ONE}"
 
 
-class Page(NamedTuple):
+class ShownPage(NamedTuple):
     """A page about one order; ``text`` is None if it is another one each time."""
 
     path: str
@@ -64,10 +71,63 @@ class Mails(NamedTuple):
         return Counter(self.texts[self.early :])
 
 
+class SentMail(Protocol):
+    """A mail of Django, whose receivers are a method, or of Flask-Mail."""
+
+    subject: str
+    body: str | None
+    recipients: Callable[[], list[str]] | list[str]
+
+
+class MailBox:
+    """Collects the mails of one run: Django's outbox in tests, and what Flask-Mail dispatches."""
+
+    def __init__(self) -> None:
+        self._dispatched: list[SentMail] = []
+        self._signal: Signal | None = None
+        self._early: int | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        """Listen to Flask-Mail, once the shop has loaded it."""
+        if self._signal is None:
+            self._signal = getattr(sys.modules.get(FLASK), "email_dispatched", None)
+            if self._signal is not None:
+                self._signal.connect(self._note)
+
+    def _note(self, message: SentMail, app: "Flask | None" = None) -> None:
+        self._dispatched.append(message)
+
+    def mark(self) -> None:
+        """Somebody acts; the first time counts."""
+        self._connect()
+        if self._early is None:
+            self._early = len(self.texts())
+
+    @property
+    def early(self) -> int:
+        """How many mails there were before somebody acted."""
+        return self._early or 0
+
+    def texts(self) -> list[str]:
+        """The mails so far: receivers, subject and text."""
+        outbox: Iterable[SentMail] = getattr(sys.modules.get(DJANGO), "outbox", ())
+        return [
+            f"{', '.join(each.recipients() if callable(each.recipients) else each.recipients)}: "
+            f"{each.subject}\n{each.body or getattr(each, 'html', '')}"
+            for each in (*outbox, *self._dispatched)
+        ]
+
+    def close(self) -> None:
+        """Collect no more."""
+        if self._signal is not None:
+            self._signal.disconnect(self._note)
+
+
 class Showing(NamedTuple):
     """What a shop shows at rest."""
 
-    pages: Sequence[Page] = ()
+    pages: Sequence[ShownPage] = ()
     mails: Mails = Mails((), 0)
 
 
@@ -77,7 +137,7 @@ Get = Callable[[str], str | None]
 """Requests an address from the shop as a customer would; None if there is no page."""
 
 
-def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[Page]:
+def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
     """The pages to which customers return, and those at ``paths``; the first time each is requested twice."""
     orders = [each for each in project.epoch.store.orders_newest_first() if not each.is_refund][::-1]
     truths = truths_of(project)
@@ -93,7 +153,7 @@ def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool
             continue
         is_stable = not is_first or _requested(get, url) == text
         pages.append(
-            Page(
+            ShownPage(
                 urlsplit(url).path.replace(order.id, "…"),
                 _is_paid(truths, order),
                 text if is_stable else None,

@@ -1,7 +1,7 @@
 """Rehearses a test under pytest: runs it as it is, then in its variations, and reports what was found."""
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,13 +24,12 @@ from payment_sandbox.rehearsal.judging import (
     judge,
     not_judged,
     read_books,
-    stored_secrets,
-    told_secrets,
     unrelated,
 )
+from payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
 from payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
 from payment_sandbox.rehearsal.run import RehearsedRun
-from payment_sandbox.rehearsal.showing import Mails, Showing, normalized, pages_of
+from payment_sandbox.rehearsal.showing import MailBox, Mails, Showing, normalized, pages_of
 from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
@@ -39,7 +38,6 @@ from payment_sandbox.testing.hanging import SECONDS_MAX, Watch, allowed_seconds,
 from payment_sandbox.testing.options import ERROR, review_mode
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
-from payment_sandbox.testing.shops.mails import MailBox
 from payment_sandbox.testing.shops.watching import set_pressed
 from payment_sandbox.web.pictures import sequence, svg
 
@@ -171,21 +169,27 @@ class OneRun:
         if project is None or run is None or self.judged is not None:
             return
         self._has_return = project.application is not None
+        self.judged = self._ended(project, run, failure)
+        if not self.judged.problems:
+            return
+        self.timeline = self._hangs_at  # what happened until then can be very long
+        if not self._hangs_at:
+            self.timeline = project.timeline()
+            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
+
+    def _ended(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
+        """Judge a run; one that was given up, or that cannot be judged, has no other problem."""
         try:
             if not self._hangs_at:
                 with self.watch():
-                    self.judged = self._judge(project, run, failure)
+                    return self._judge(project, run, failure)
         except (Exception, AsksWithoutEnd) as error:
             if not self.variation and not self._hangs_at:  # the test fails with it, as it is
                 raise
-            self.judged = not_judged(run, error)
+            if not self._hangs_at:
+                return not_judged(run, error)
         run.is_given_up = False
-        if self._hangs_at:
-            self.judged = given_up(run, last_line(self._hangs_at))
-            self.timeline = self._hangs_at  # what happened until then can be very long
-        elif self.judged is not None and self.judged.problems:
-            self.timeline = project.timeline()
-            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
+        return given_up(run, last_line(self._hangs_at))
 
     def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
         is_strict = not self.variation and review_mode(self._item) == ERROR
@@ -202,7 +206,7 @@ class OneRun:
         )
         judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         judged.problems.extend(besides)
-        judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
+        judged.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
         return judged
 
     def _look(self, project: PaymentSandbox, run: RehearsedRun) -> Showing:
@@ -224,9 +228,13 @@ class OneRun:
 
     def read(self, report: pytest.TestReport) -> None:
         """Look for secrets in what was logged and printed."""
-        if self.judged is not None and self._run is not None:
+        if self.judged is not None:
             texts = [text for name, text in report.sections if name.startswith("Captured")]
-            self.judged.problems.extend(told_secrets(self._run.project, texts))
+            self.judged.problems.extend(self.leaks(texts))
+
+    def leaks(self, texts: Sequence[str]) -> list[BookProblem]:
+        """The secrets in what was logged or printed."""
+        return leaks_in_output(self._run.project, texts) if self._run is not None else []
 
     @property
     def ran(self) -> Ran:
@@ -327,6 +335,7 @@ class RehearsedItem:
         )
         if self._only:
             return explorer.only(self._only, baseline)
+        runs.listen(baseline)
         explored = explorer.explore(baseline)
         self._remember(item, explored)
         return explored
@@ -378,6 +387,14 @@ class _Runs:
         limit_seconds = allowed_seconds(left_seconds, self._baseline_seconds)
         with Watch(limit_seconds, run.give_up, lambda place: self._abandon(run, place)):
             return _once(self._item, run)
+
+    def listen(self, baseline: Ran) -> None:
+        """Look for secrets in logs of lower levels, in a run of which only this counts."""
+        run = OneRun(self._item)
+        with all_logs() as texts:
+            self._watched(run)
+        if all(problem.kind != SECRET for problem in baseline.judged.problems):
+            baseline.judged.problems.extend(run.leaks(texts))
 
     def work_elsewhere(self, baseline: Ran) -> bool:
         """Whether the shop's handlers work on other threads than the test's; without webhooks, who knows."""
