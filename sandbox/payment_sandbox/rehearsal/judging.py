@@ -38,8 +38,11 @@ A_FEW_DAYS_LONG: Final = timedelta(days=4)  # with what the test itself lets pas
 UNANSWERED: Final = "HOOK-09"
 LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
-UNRELATED: Final = frozenset({"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "SCN-02"})
-"""Findings of the review that say nothing about the variation."""
+UNRELATED: Final = frozenset(
+    {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
+)
+"""Findings of the review that say nothing about the variation, or that a shop cannot know of: the service
+does not tell how much a customer has transferred."""
 
 Advance = Callable[[datetime], Any]
 """Advances the project's clock to a time, webhooks and jobs included."""
