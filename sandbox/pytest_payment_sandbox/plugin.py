@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
-OF_REHEARSALS = ("payment_books", "payment_traces", "payment_shop_restart")
+OF_REHEARSALS = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -121,6 +121,11 @@ def payment_books() -> None:
 
 
 @pytest.fixture
+def payment_pages() -> None:
+    """Which pages of the shop show an order: a suite that rehearses overrides it with a list of paths."""
+
+
+@pytest.fixture
 def payment_traces() -> None:
     """What the shop stores: a suite that rehearses overrides it with a function that tells it."""
 
@@ -220,6 +225,12 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
     """Add the project's timeline to the report of a failed test."""
     report = yield
+    if exploring_options.is_rehearsed(item):
+        with LOADING:
+            from pytest_payment_sandbox.rehearsing import is_varied
+
+        if is_varied(item):
+            return report
     project = _project_of(item)
     if report.failed and project is not None and report.when != "teardown":  # which deletes it
         with LOADING:

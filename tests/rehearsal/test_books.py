@@ -95,6 +95,8 @@ def test_an_authorization_that_the_shop_does_not_know() -> None:
     authorized = {"a": truth(received=0, authorized=1000, capturable=True)}
     assert [problem.kind for problem in missed([entry(paid=0)], authorized)] == ["payment-missed"]
     assert missed([entry()], authorized) == []
+    unknown = missed([], authorized)
+    assert [problem.kind for problem in unknown] == ["unknown-money"]
     assert unpaid([entry()], authorized) == []
     assert [problem.kind for problem in unpaid([entry()], {"a": truth(received=0)})] == ["paid-for-nothing"]
 

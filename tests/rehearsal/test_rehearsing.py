@@ -362,32 +362,3 @@ def test_the_page_names_every_change() -> None:
     assert [change.name for change in changes if f"`{change.name}`" not in shown] == []
     named = [(f"{kind}:1:{change.name}", change) for change in changes for kind in change.kinds]
     assert [name for name, change in named if parse_changed_step(name).change is not change] == []
-
-
-POLLS = """
-def poll(payment_sandbox, order_id):
-    url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
-    while True:
-        try:
-            if payment_sandbox.session.get(url, timeout=5).json()["status"] == "completed":
-                return
-        except CAUGHT:
-            continue
-
-def test_it(payment_sandbox):
-    url = f"{payment_sandbox.base_url}/v1/orders/"
-    order = payment_sandbox.session.post(url, json=ORDER, timeout=5).json()
-    payment_sandbox.act(order["id"])
-    poll(payment_sandbox, order["id"])
-"""
-
-
-@pytest.mark.parametrize("caught", ["()", "Exception"])
-def test_a_shop_that_asks_for_ever_is_a_finding(tmp_path: Path, caught: str) -> None:
-    """And holds nothing up, whatever it catches."""
-    ran = suite(
-        tmp_path, POLLS.replace("CAUGHT", caught), "--payment-rehearse", "--payment-rehearse-budget=20s"
-    )
-    assert ran.returncode == 1, ran.stdout
-    assert "the shop asks without end: GET /v1/orders/" in ran.stdout
-    assert "Set time limits" in ran.stdout or "set-time-limits" in ran.stdout

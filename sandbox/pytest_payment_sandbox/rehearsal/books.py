@@ -198,12 +198,15 @@ def missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Bo
     ]
 
 
-def _missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    return [
-        BookProblem(
-            "payment-missed", f"{entry.purchase}: the customer agreed to pay, and the shop does not know it"
-        )
-        for entry in entries
-        if not entry.paid
-        and any(truths[order_id].capturable for order_id in entry.orders if order_id in truths)
-    ]
+def _missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> Iterator[BookProblem]:
+    known = {order_id for entry in entries for order_id in entry.orders}
+    for truth in truths.values():
+        if truth.capturable and truth.order_id not in known:
+            agreed = f"the customer agreed to pay {euros(truth.authorized)}"
+            yield BookProblem("unknown-money", f"{agreed} for an order that the shop does not know")
+    for entry in entries:
+        if not entry.paid and any(truth.capturable for truth in _account(entry, truths).orders):
+            yield BookProblem(
+                "payment-missed",
+                f"{entry.purchase}: the customer agreed to pay, and the shop does not know it",
+            )

@@ -1,17 +1,20 @@
 """Which variations of a test to try, in which order, and what they showed."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from payment_sandbox.scenarios.variation import WEBHOOK, Acts, Step, Trait, Variation
+from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, WEBHOOK, Acts, Step, Trait, Variation
 from payment_sandbox.scenarios.variations import rehearsed
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import Judged
+from pytest_payment_sandbox.rehearsal.judging import Judged, State
 
-PAIRS_MAX: Final = 100  # of a test
+PAIRS_MAX: Final = 200  # of a test
+SEPARATE: Final = (CREATE, CHANGE, PRESS)  # one of these that goes wrong says nothing about another
+TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
 NO_THREADS: Final = (
     "nothing was tried at the same moment: the shop's handlers fail on other threads than the test's"
 )
@@ -69,6 +72,8 @@ class Explored(NamedTuple):
     notes: list[str]
     unplayed: Sequence[str] = ()
     """Why the only variation, or a part of it, was not played."""
+    alike: int = 0  # of those that were tried: they were not played on, because another one was
+    repeated: int = 0  # were played to the end, which another one had reached
 
 
 Run = Callable[[ChangedSteps], Ran]
@@ -95,8 +100,11 @@ class Explorer:
         self._seed = seed
         self._first = first
         self._threads = threads
-        self._findings: dict[str, RehearsalFinding] = {}
+        self._findings: dict[
+            tuple[str, str], RehearsalFinding
+        ] = {}  # by the kind of a problem, and its place
         self._tried: dict[ChangedSteps, Ran] = {}
+        self._ends: Counter[tuple[Sequence[str], State]] = Counter()
 
     def explore(self, baseline: Ran) -> Explored:
         """Try all single changes, then pairs, as long as there is time."""
@@ -108,12 +116,24 @@ class Explorer:
         untried = self._try_all(planned, known)
         if not untried:
             untried = self._try_all(self._pairs(baseline), known)
-        return Explored(list(self._findings.values()), len(self._tried), untried, notes)
+        return self.so_far(notes, untried)
+
+    def so_far(self, notes: list[str], untried: int) -> Explored:
+        """What was tried until now."""
+        return Explored(
+            list(self._findings.values()),
+            len(self._tried),
+            untried,
+            notes,
+            alike=sum(ran.judged.is_alike for ran in self._tried.values()),
+            repeated=sum(count - 1 for count in self._ends.values()),
+        )
 
     def _begin(self, baseline: Ran) -> set[str]:
         """What shows without a change; the kinds of these problems."""
         for problem in baseline.judged.problems:
             self._find(problem, (), baseline)
+        self._ends[baseline.judged[1:3]] += 1
         return {problem.kind for problem in baseline.judged.problems}
 
     def only(self, variation: ChangedSteps, baseline: Ran) -> Explored:
@@ -130,21 +150,36 @@ class Explorer:
         for count, variation in enumerate(planned):
             if not self._has_time():
                 return len(planned) - count
-            ran = self._tried[variation] = self._run(variation)
-            self._find_news(variation, ran, known)
+            self.note(variation, self._run(variation), known)
         return 0
 
-    def _find_news(self, variation: ChangedSteps, ran: Ran, known: set[str]) -> None:
+    def note(self, variation: ChangedSteps, ran: Ran, known: Collection[str] = ()) -> None:
+        """Note what a variation has shown; the kinds that are known show without it, too."""
+        self._tried[variation] = ran
+        if not ran.judged.is_alike:
+            self._ends[ran.judged[1:3]] += 1
+        self._find_news(variation, ran, known)
+
+    def _find_news(self, variation: ChangedSteps, ran: Ran, known: Collection[str]) -> None:
         """One finding for a variation: what else it shows has the same cause."""
         news = [problem for problem in ran.judged.problems if problem.kind not in known]
-        if news and not any(problem.kind in self._findings for problem in news):
+        if news and not any(self._is_told(problem.kind, variation, ran.steps) for problem in news):
             self._find(news[0], variation, ran)
 
+    def _is_told(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
+        """Whether a finding of this kind has the same cause; the cause of a pair is not known."""
+        if len(variation) == 1 and kind not in TOLD_ONCE:
+            return (kind, _place_of(variation, steps)) in self._findings
+        return any(kind == told for told, _ in self._findings)
+
     def _find(self, problem: BookProblem, variation: ChangedSteps, ran: Ran) -> None:
-        if problem.kind not in self._findings:
-            self._findings[problem.kind] = RehearsalFinding(
+        cause = problem.kind, _place_of(variation, ran.steps)
+        self._findings.setdefault(
+            cause,
+            RehearsalFinding(
                 problem, variation, sentence_of(problem, variation, ran.steps), ran.timeline, ran.picture
-            )
+            ),
+        )
 
     def _singles(self, baseline: Ran, notes: list[str]) -> list[ChangedStep]:
         possible = [
@@ -160,18 +195,35 @@ class Explorer:
         return sorted(possible, key=lambda changed: known.index(changed.change))
 
     def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
-        """Pairs of changes that made a difference and did no harm, the most suspicious first."""
-        harmless = [
-            variation[0]
-            for variation, ran in self._tried.items()
-            if len(variation) == 1 and not ran.judged.problems and ran.judged[1:] != baseline.judged[1:]
-        ]
+        """Pairs of changes that made a difference and did no harm, the most promising first."""
+        harmless = list(self._harmless(baseline))
         pairs: list[ChangedSteps] = [
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
         ]
         known = {step.name for step in baseline.steps}
         pairs += self._follow_ups(baseline, harmless, known)
-        return sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))[:PAIRS_MAX]
+        ordered = sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))
+        return self._varied(ordered)[:PAIRS_MAX]
+
+    def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
+        """The changes that did no harm, each with an end that neither the test nor an earlier one had."""
+        known = {baseline.judged[1:3]}
+        for variation, ran in self._tried.items():
+            end, judged = ran.judged[1:3], ran.judged
+            if len(variation) == 1 and not judged.problems and not judged.is_alike and end not in known:
+                known.add(end)
+                yield variation[0]
+
+    def _varied(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
+        """The pairs in an order in which each two changes come once before any two come again."""
+        counts: Counter[tuple[str, ...]] = Counter()
+        ranked = []
+        for place, pair in enumerate(pairs):
+            names = tuple(sorted(f"{each.step.partition(':')[0]} {each.change.name}" for each in pair))
+            unsuspected = sum(Trait.SUSPECT not in each.change.traits for each in pair)
+            ranked.append((counts[names] + unsuspected, place, pair))
+            counts[names] += 1
+        return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
 
     def _follow_ups(
         self, baseline: Ran, harmless: Sequence[ChangedStep], known: Collection[str]
@@ -193,6 +245,13 @@ class Explorer:
         """
         unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
         return unsuspected, pair[1].step in known, crc32(f"{self._seed} {name_of(pair)}".encode())
+
+
+def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+    """Where a variation goes another way: what it changes there shows in the same places."""
+    labels = {step.name: step.label for step in steps}
+    kinds = [(changed.step.partition(":")[0], labels.get(changed.step, "")) for changed in variation]
+    return " + ".join(f"{kind} {label}" if kind in SEPARATE else "outcome" for kind, label in kinds)
 
 
 def _why_not_together(baseline: Ran) -> list[str]:

@@ -28,6 +28,8 @@ def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding],
         "test": name,
         "variations": explored.tried,
         "left": explored.untried,
+        "alike": explored.alike,
+        "repeated": explored.repeated,
         "notes": explored.notes,
         "findings": [
             {

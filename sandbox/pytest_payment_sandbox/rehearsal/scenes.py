@@ -1,6 +1,6 @@
 """What somebody does instead of what a rehearsed test lets them do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -33,6 +33,7 @@ class Scene(NamedTuple):
     do: Do
     visit: Callable[[Order, int], None] | None
     restart: Callable[[], None] | None
+    others: Sequence[Order]  # of before, which the shop knows, and which are still open
 
     @property
     def order(self) -> Order:
@@ -63,11 +64,8 @@ class Scene(NamedTuple):
         """Time passes; what is due happens, and its webhooks are delivered."""
         caller().begin_waiting()
         _let_webhooks_go(self.project)
-        jobs = self.project.epoch.jobs
-        jobs.skips_quiet_times = True
         with suppress(Refusal):
             advance(self.project, lambda now: max(now, until))
-        jobs.skips_quiet_times = False
 
     def returns(self, tabs: int) -> Order:
         """The customer comes back to the shop."""
@@ -105,16 +103,16 @@ def twice(scene: Scene) -> Order:
     return scene.acts()
 
 
-def others(project: "Project", order: Order) -> list[Order]:
-    """The orders of before that are still open."""
+def others(project: "Project", order: Order, known: Container[str]) -> list[Order]:
+    """The orders of before that are still open; of one whose response was lost, nobody has the page."""
     orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
-    return [each for each in orders if each.is_open and not each.is_refund]
+    return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
 
 def pays_both(scene: Scene) -> Order:
     """They act, and also pay on the pages of earlier tries."""
     order = scene.acts()
-    for other in others(scene.project, order):
+    for other in scene.others:
         with suppress(Refusal):
             act(scene.project, other.id, Action(CUSTOMER, "pay"))
     return order

@@ -36,6 +36,7 @@ OWED: Final = Lesson(risks.OWED, "give-money-back")
 RULES: Final = "/docs/fidelity/"
 ERRORS: Final = "/docs/errors/"
 SCENARIOS: Final = "/docs/scenarios/#why-did-my-rule-not-match"
+ENDLESS: Final = Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits")
 
 LESSONS: Final[dict[str, Lesson]] = {
     # by the rule of a finding
@@ -69,9 +70,13 @@ LESSONS: Final[dict[str, Lesson]] = {
     "refunds-differ": REFUNDS,
     "cancelled-but-kept": REFUNDS,
     "went-back": Lesson(risks.TAKEN_BACK, "go-forward-only"),
+    "shown-paid": READ,
+    "shown-differently": LEARN,
+    "mailed-differently": ONCE,
     "lapsed": CAPTURE,
     "waits": Lesson(risks.STUCK, "set-time-limits"),
-    "endless": Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits"),
+    "endless": ENDLESS,
+    "hangs": ENDLESS,
     "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),
 }
 
