@@ -17,12 +17,12 @@ from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import AsksWithoutEnd
-from payment_sandbox.testing.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
 from payment_sandbox.testing.shops.watching import set_pressed
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
+from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
 from pytest_payment_sandbox.options import ERROR, review_expected, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
