@@ -197,7 +197,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 55_600
+PACKAGE_LINES_MAX = 57_300
 
 
 def test_the_package_does_not_grow() -> None:
@@ -206,7 +206,7 @@ def test_the_package_does_not_grow() -> None:
     assert PACKAGE_LINES_MAX - 1000 < lines <= PACKAGE_LINES_MAX
 
 
-LATE_IMPORTS_MAX = 182
+LATE_IMPORTS_MAX = 184
 ANYS_MAX = 1278
 
 
