@@ -238,3 +238,32 @@ def test_threads_may_make_the_same_at_once(what: str) -> None:
         [sys.executable, "-c", AT_ONCE + what], capture_output=True, text=True, timeout=60, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+FIRST_ORDER = """
+import sys
+from payment_sandbox import PaymentSandboxServer
+
+order = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+server = PaymentSandboxServer()
+project = server.project()
+made = project.session.post(f"{project.base_url}/v1/orders/", json=order).json()
+assert project.act(made["id"])["status"] == "completed"
+tops = [name.partition(".")[0] for name in sys.modules]
+print(tops.count("payment_sandbox"), *sorted({*tops} - {*sys.stdlib_module_names}))
+server.stop()
+"""
+LOADED_MAX = 200
+LIBRARIES = {"blinker", "certifi", "charset_normalizer", "click", "flask", "idna", "itsdangerous", "jinja2"}
+LIBRARIES |= {"markupsafe", "marshmallow", "payment_sandbox", "requests", "urllib3", "werkzeug"}
+OF_THE_ENVIRONMENT = {"backports", "cython_runtime", "distutils", "_distutils_hack", "__main__"}
+
+
+def test_the_first_order_loads_little() -> None:
+    """What a suite waits for before its first test: modules of ours, and none of ``[server]``."""
+    program = [sys.executable, "-W", "ignore", "-c", FIRST_ORDER]
+    ran = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
+    ours, *libraries = ran.stdout.split()
+    assert LOADED_MAX - 15 < int(ours) <= LOADED_MAX
+    unknown = {name for name in libraries if not name.startswith("_") and "mypyc" not in name}
+    assert unknown - LIBRARIES - OF_THE_ENVIRONMENT == set()

@@ -3,12 +3,14 @@
 import json
 import shutil
 import subprocess
+import tarfile
 from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 
 from payment_sandbox.version import __version__
+from tests.dist import distributions
 from tests.requirements import PROJECTS, declared, name_of
 from tests.support.blocks import Block
 from tests.support.documentation import environment, of, run_command
@@ -120,27 +122,44 @@ def test_pages_say_what_they_need_and_sockets_work(base: Path, tmp_path: Path) -
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
 
 
-@pytest.mark.prove
-@pytest.mark.timeout(900)
-def test_the_engine_passes_its_tests_with_the_wings_deleted(tmp_path: Path) -> None:
-    """In a copy of the checkout that has the main package only."""
-    for name in ("tests", "scenarios", "sandbox", "pyproject.toml", "README.md", "Makefile"):
-        source, target = ROOT / name, tmp_path / name
-        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-    for wing in WINGS:
-        shutil.rmtree(tmp_path / "sandbox" / wing.name)
-    programs = environment_with([], tmp_path / "environment", [wing.name for wing in WINGS])
-    rooms = [f"tests/{room}" for room in ENGINE]
+def run_tests(programs: Path, folder: Path, rooms: list[str], *options: str, path: str) -> None:
+    """Run the tests of some rooms in a folder, with the programs of an environment."""
     ran = subprocess.run(
-        [programs / "python", "-m", "pytest", "-q", "-p", "no:payment-sandbox", "-n", "2", *rooms],
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=f"{tmp_path / 'sandbox'}:{tmp_path}"),
+        [programs / "python", "-m", "pytest", "-q", "-n", "2", *options, *rooms],
+        cwd=folder,
+        env=environment(PYTHONPATH=path),
         capture_output=True,
         text=True,
         timeout=800,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_the_sdist_of_the_engine_passes_its_tests(tmp_path: Path) -> None:
+    """From itself, so without the wings."""
+    (sdist,) = (path for path in distributions(tmp_path / "built", [ROOT]) if path.suffix == ".gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / sdist.name.removesuffix(".tar.gz")
+    wings = [wing.name for wing in WINGS]
+    assert not [name for name in wings if (folder / "sandbox" / name).exists()]
+    programs = environment_with([], tmp_path / "environment", wings)
+    rooms = [f"tests/{room}" for room in ENGINE]
+    run_tests(programs, folder, rooms, "-p", "no:payment-sandbox", path=f"{folder / 'sandbox'}:{folder}")
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_the_journeys_pass_with_what_was_built(wheels: list[Path], tmp_path: Path) -> None:
+    """With the wheels of all distributions, and no source but that of the tests."""
+    programs = environment_with(wheels, tmp_path / "environment")
+    for name in ("tests", "scenarios"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    run_tests(programs, tmp_path, ["tests/journeys", "tests/client"], path=str(tmp_path))
 
 
 def test_the_plugin_brings_little() -> None:
