@@ -21,7 +21,7 @@ from payment_sandbox.rehearsal.books import (
     unpaid,
     went_back,
 )
-from payment_sandbox.rehearsal.changes import ChangedStep
+from payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from payment_sandbox.rehearsal.pacing import BusyTimes
 from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.rehearsal.showing import NOTHING_SHOWN, Showing, shown_wrong
@@ -215,7 +215,7 @@ def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
     return repr(
         (
             epoch.now(),
-            sorted(step.label for step in run.steps),
+            sorted(map(label_without_job, run.steps)),
             list(epoch.store.orders_newest_first()),
             [(due.at, due.item.label) for due in epoch.timeline],
             [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
@@ -267,7 +267,7 @@ def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> l
 
 
 def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
-    return tuple(f"{step.name} {step.label}" for step in steps)
+    return tuple(f"{step.name} {label_without_job(step)}" for step in steps)
 
 
 def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:

@@ -17,7 +17,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import Do
-from payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
+from payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from payment_sandbox.rehearsal.pacing import JobPace
 from payment_sandbox.rehearsal.scenes import Scene, others, played
 from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
@@ -195,7 +195,7 @@ class RehearsedRun:
         job = self.project.epoch.jobs.running
         if job is not None and not self.pace.call(job, f"{method} {path}"):
             return None
-        label = f"the shop's {method} {short_path(path)}"
+        label = f"the shop's {method} {short_path(path)}{f'{IN_JOB}{job.name}' if job is not None else ''}"
         effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
         return effect if isinstance(effect, Fault) else None
 
