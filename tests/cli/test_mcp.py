@@ -174,5 +174,6 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
     refused = run("mcp", PYTHONPATH=str(tmp_path))
     assert refused.returncode == 2
     assert (
-        refused.stderr == "payment-sandbox: mcp needs the official SDK: pip install 'payment-sandbox[mcp]'\n"
+        refused.stderr
+        == "payment-sandbox: mcp needs payment-sandbox[mcp]: pip install 'payment-sandbox[mcp]'\n"
     )

@@ -93,7 +93,7 @@ def test_webhooks_can_be_filtered(watched: Sandbox, shop: Shop) -> None:
     assert [item["order_id"] for item in watched.webhooks(state="pending")] == [third["id"]]
     assert watched.webhooks(state="failed") == []
     assert watched.webhooks(state="pending", order_id=second["id"]) == []
-    assert watched.get("/control/webhooks/?state=lost").status_code == 400
+    assert watched.get("/control/webhooks/?state=gone").status_code == 400
 
 
 @pytest.mark.rule("CTL-21")

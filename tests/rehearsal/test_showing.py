@@ -142,7 +142,7 @@ def mailing(folder: Path, mailer: str) -> str:
     if mailer == "flask_mail":
         (folder / "flask_mail.py").write_text(FLASK_MAIL)
         return SHOWS.replace("MAILER", mailer).replace(
-            "SENT", "flask_mail.email_dispatched.send(Mail(order_id), app=None)"
+            "SENT", "flask_mail.email_dispatched.send(None, message=Mail(order_id))"
         )
     package = folder / "django" / "core"
     package.mkdir(parents=True, exist_ok=True)

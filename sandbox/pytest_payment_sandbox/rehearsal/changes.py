@@ -9,6 +9,13 @@ from payment_sandbox.scenarios.variations import rehearsed
 
 CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
 
+IN_JOB: Final = " in its job "  # ends the label of a call that a job makes
+
+
+def label_without_job(step: Step) -> str:
+    """The label of a step, the same whether or not a job takes it."""
+    return step.label.partition(IN_JOB)[0]
+
 
 class StepRecorder:
     """Numbers the steps of one run; threads may take steps at the same time."""

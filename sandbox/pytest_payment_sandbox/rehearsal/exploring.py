@@ -200,9 +200,8 @@ class Explorer:
         pairs: list[ChangedSteps] = [
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
         ]
-        known = {step.name for step in baseline.steps}
-        pairs += self._follow_ups(baseline, harmless, known)
-        ordered = sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))
+        later = self._follow_ups(baseline, harmless)
+        ordered = sorted(dict.fromkeys([*pairs, *later]), key=lambda pair: self._suspicion(pair, later))
         return self._varied(ordered)[:PAIRS_MAX]
 
     def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
@@ -225,26 +224,28 @@ class Explorer:
             counts[names] += 1
         return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
 
-    def _follow_ups(
-        self, baseline: Ran, harmless: Sequence[ChangedStep], known: Collection[str]
-    ) -> list[ChangedSteps]:
-        """Pairs whose second change is in what the shop does only after the first, such as trying again."""
-        return [
+    def _follow_ups(self, baseline: Ran, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
+        """Pairs whose second change is in what the shop does only after the first, such as trying again.
+
+        A read by a job in the place of one by a webhook is such a step, too.
+        """
+        known = {(step.name, step.label) for step in baseline.steps}
+        return {
             (first, ChangedStep(step.name, change))
             for first in harmless
             for step in self._tried[(first,)].steps
-            if step.name not in known
+            if (step.name, step.label) not in known
             for change in changes_of(step)
             if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
-        ]
+        }
 
-    def _suspicion(self, pair: ChangedSteps, known: Collection[str]) -> tuple[int, bool, int]:
+    def _suspicion(self, pair: ChangedSteps, later: Collection[ChangedSteps]) -> tuple[int, bool, int]:
         """The fewer of the usual suspects, the later; what is tried again fails first.
 
         Among equals, only the seed decides.
         """
         unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
-        return unsuspected, pair[1].step in known, crc32(f"{self._seed} {name_of(pair)}".encode())
+        return unsuspected, pair not in later, crc32(f"{self._seed} {name_of(pair)}".encode())
 
 
 def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:

@@ -23,7 +23,7 @@ from pytest_payment_sandbox.rehearsal.books import (
     unpaid,
     went_back,
 )
-from pytest_payment_sandbox.rehearsal.changes import ChangedStep
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import NOTHING_SHOWN, Showing, shown_wrong
@@ -64,6 +64,7 @@ class Judged(NamedTuple):
     at_rest: tuple[BookProblem, ...] = ()  # those of the problems that showed only after the test
     is_alike: bool = False  # the test ended like another run, so it was not played on
     showing: Showing = NOTHING_SHOWN
+    is_shown_soon: bool = False  # a day after the test, while authorizations are valid
     most_calls: int = 0  # with the same method and path, while no time passed
     busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
 
@@ -129,6 +130,8 @@ class _Judging:
         self._books = books
         self._believed = [*trial.believed]
         self._moments: list[str] = []
+        self._showing: Showing | None = None
+        self._reviewed_soon: list[BookProblem] = []  # before a look that lets the shop learn something
         self._tells = False  # the books told something when they were read last
         self._at_rest: list[BookProblem] = []
 
@@ -141,15 +144,31 @@ class _Judging:
         problems += unpaid(entries, truths_of(project))
         twin = self._twin(entries) or self._soon_alike()
         state, moved = (twin.state, twin.moved) if twin is not None else self._end()
-        showing = trial.look() if twin is None else twin.showing
+        showing = twin.showing if twin is not None else self._showing or trial.look()
         trace = _trace(trial.run.steps)
-        problems += [*self._at_rest, *_reviewed(trial, trace), *_seen(project, trial.run)]
+        problems += [
+            *self._reviewed_soon,
+            *self._at_rest,
+            *_reviewed(trial, trace),
+            *_seen(project, trial.run),
+        ]
         problems += self._shown(showing, state)
         if trial.baseline is not None and all(change.step.startswith(PRESS) for change in trial.changes):
             problems += _moved_more(moved, trial.baseline.moved)
         is_alike, at_rest = twin is not None, tuple(self._at_rest)
         most, busy = trial.run.calls.most, trial.run.pace.busy
-        judged = Judged(_each_once(problems), trace, state, moved, at_rest, is_alike, showing, most, busy)
+        judged = Judged(
+            _each_once(problems),
+            trace,
+            state,
+            moved,
+            at_rest,
+            is_alike,
+            showing,
+            self._showing is not None,
+            most,
+            busy,
+        )
         trial.ends.update({moment: judged for moment in self._moments})
         return judged
 
@@ -195,7 +214,17 @@ class _Judging:
         entries = self._read()
         if self._tells:
             self._at_rest += missed(entries, truths_of(project))
+        if self._is_shown_soon():
+            self._reviewed_soon = _reviewed(self._trial, _trace(self._trial.run.steps))
+            self._showing = self._trial.look()
         return self._twin(entries)
+
+    def _is_shown_soon(self) -> bool:
+        """Whether the test as it is has authorizations, which end; with books, a look would disturb them."""
+        baseline = self._trial.baseline
+        if baseline is not None:
+            return baseline.is_shown_soon
+        return self._books is None and any(truth.capturable for truth in truths_of(self._project).values())
 
     def _end(self) -> tuple[State, tuple[int, int, int]]:
         """Let everything happen that is still due; return the state, and what was moved."""
@@ -217,7 +246,7 @@ def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
     return repr(
         (
             epoch.now(),
-            sorted(step.label for step in run.steps),
+            sorted(map(label_without_job, run.steps)),
             list(epoch.store.orders_newest_first()),
             [(due.at, due.item.label) for due in epoch.timeline],
             [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
@@ -269,7 +298,7 @@ def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> l
 
 
 def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
-    return tuple(f"{step.name} {step.label}" for step in steps)
+    return tuple(f"{step.name} {label_without_job(step)}" for step in steps)
 
 
 def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:

@@ -33,7 +33,7 @@ from payment_sandbox.scenarios.variation import (
     Step,
     VariationEffect,
 )
-from pytest_payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
+from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
 from pytest_payment_sandbox.rehearsal.scenes import Scene, others, played
 
@@ -195,7 +195,7 @@ class RehearsedRun:
         job = self.project.epoch.jobs.running
         if job is not None and not self.pace.call(job, f"{method} {path}"):
             return None
-        label = f"the shop's {method} {short_path(path)}"
+        label = f"the shop's {method} {short_path(path)}{f'{IN_JOB}{job.name}' if job is not None else ''}"
         effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
         return effect if isinstance(effect, Fault) else None
 

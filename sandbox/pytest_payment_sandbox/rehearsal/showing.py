@@ -95,7 +95,7 @@ class MailBox:
             if self._signal is not None:
                 self._signal.connect(self._note)
 
-    def _note(self, message: SentMail, app: "Flask | None" = None) -> None:
+    def _note(self, app: "Flask", message: SentMail) -> None:
         self._dispatched.append(message)
 
     def mark(self) -> None:
