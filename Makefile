@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest check fmt bench profile attack mutants rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest check fmt agents bench profile attack mutants rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -79,6 +79,9 @@ attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report wh
 
 rehearse: .venv/develop.stamp  ## Plant 32 mistakes in the worked example, and check that a rehearsal finds each
 	$(BIN)/python -m tests.rehearsal.planting
+
+agents: .venv/develop.stamp  ## Begin ten tasks for coding agents in a new folder, or grade it; SOLUTIONS=folder
+	$(BIN)/python -m tests.agents $(SOLUTIONS)
 
 screenshots: .venv/develop.stamp  ## Take the pictures in the README anew
 	$(BIN)/python -m tests.screenshots

@@ -1,0 +1,21 @@
+"""The shop."""
+
+from cards import CardShop
+from frame import Refused
+
+
+class Shop(CardShop):
+    """Takes bank transfers."""
+
+    def transaction(self, sale):
+        return {"payment_method": "bank-transfer"}
+
+    def is_settled(self, sale):
+        return sale.paid > 0
+
+    def ship(self, sale, amount):
+        with self.desk:
+            if not sale.paid or sale.shipped:
+                raise Refused("not paid, or shipped before")
+            sale.shipped = amount
+        return "shipped"

@@ -1,0 +1,27 @@
+"""The shop."""
+
+from cards import CardShop
+from frame import Refused
+
+
+class Shop(CardShop):
+    """Takes bank transfers."""
+
+    def transaction(self, sale):
+        return {"payment_method": "bank-transfer"}
+
+    def is_settled(self, sale):
+        return sale.paid > 0 or sale.cancelled
+
+    def note(self, sale, order):
+        if sale.cancelled:
+            return
+        super().note(sale, order)
+        sale.cancelled = order["status"] == "expired"  # the stock goes to others
+
+    def ship(self, sale, amount):
+        with self.desk:
+            if not sale.paid or sale.shipped:
+                raise Refused("not paid, or shipped before")
+            sale.shipped = amount
+        return "shipped"

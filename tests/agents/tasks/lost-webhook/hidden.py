@@ -1,0 +1,10 @@
+"""A customer takes their time, and does not come back."""
+
+
+def test_a_slow_customer(customer, payment_sandbox):
+    sale = customer.buys()
+    payment_sandbox.clock.advance("PT90M")
+    assert sale.paid == 0
+    customer.pays(sale)
+    payment_sandbox.clock.advance("PT1H")
+    assert sale.paid == sale.amount

@@ -1,0 +1,25 @@
+"""Parcels at their own prices, and what was captured for them."""
+
+
+def captured(payment_sandbox, sale):
+    path = f"/v1/orders/{sale.orders[-1]}/?fields[]=amount_details"
+    order = payment_sandbox.client.call("GET", path, headers={"Sandbox-Caller": "test"})
+    return order["amount_details"]["captured"]
+
+
+def test_a_parcel(customer, payment_sandbox):
+    sale = customer.buys(3000)
+    customer.pays(sale)
+    payment_sandbox.clock.advance("P6D")
+    assert customer.fills_in(sale, "ship", amount=1000) == 200
+    assert captured(payment_sandbox, sale) == sale.shipped == 1000
+
+
+def test_the_rest_follows(customer, payment_sandbox):
+    sale = customer.buys(3000)
+    customer.pays(sale)
+    customer.fills_in(sale, "ship", amount=2000)
+    payment_sandbox.clock.advance("P2D")
+    assert customer.fills_in(sale, "ship", amount=1500) == 409
+    assert customer.fills_in(sale, "ship", amount=1000) == 200
+    assert captured(payment_sandbox, sale) == sale.shipped == 3000

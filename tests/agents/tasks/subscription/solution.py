@@ -1,0 +1,41 @@
+"""The shop."""
+
+from cards import OVER, CardShop
+from frame import Refused, Sale
+
+
+class Shop(CardShop):
+    """Charges every month."""
+
+    def transaction(self, sale):
+        details = {"recurring_type": "first"}
+        if "token" in sale.notes:
+            details = {"recurring_type": "recurring", "vault_token": sale.notes["token"]}
+        return {"payment_method": "credit-card", "payment_method_details": details}
+
+    def note(self, sale, order):
+        super().note(sale, order)
+        details = order["transactions"][-1].get("payment_method_details") or {}
+        if "vault_token" in details:
+            sale.notes["token"] = details["vault_token"]
+        if order["status"] in OVER:
+            sale.notes.get("first", sale).notes["ended"] = True
+
+    def charge(self, sale):
+        with self.desk:
+            months = sale.notes.setdefault("months", [])
+            for earlier in (sale, *months):
+                for order_id in earlier.orders if not earlier.paid else ():
+                    self.learn(order_id)
+            if sale.notes.get("ended") or not all(earlier.paid for earlier in (sale, *months)):
+                raise Refused("the series has ended, or an earlier month is not paid")
+            number = f"{sale.number}-M{len(months) + 2}"
+            month = self.sales[number] = Sale(number, sale.amount)
+            month.notes |= {"token": sale.notes["token"], "first": sale}
+            months.append(month)
+            self.checkout(month)
+        return "charged"
+
+    def page(self, order):
+        charged = order["transactions"][-1]["payment_method_details"]["recurring_type"] == "recurring"
+        return "" if charged else super().page(order)

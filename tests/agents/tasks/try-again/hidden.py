@@ -1,0 +1,16 @@
+"""A declined card, and a customer who goes back, each with a second try."""
+
+
+def test_a_second_card(customer):
+    sale = customer.buys()
+    customer.pays(sale, "fail")
+    assert customer.fills_in(sale, "pay") == 303
+    customer.pays(sale)
+    assert customer.comes_back(sale) == "Thank you!"
+
+
+def test_a_second_page(customer):
+    sale = customer.buys()
+    assert customer.fills_in(sale, "pay") == 303
+    customer.pays(sale)
+    assert customer.comes_back(sale) == "Thank you!"

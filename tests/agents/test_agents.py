@@ -1,0 +1,113 @@
+"""The benchmark of coding agents: reference solutions pass, plausible wrong ones fail, and the tools leak no grade."""
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.cli.agent_tools import SandboxTools
+from payment_sandbox.cli.mcp import INSTRUCTIONS, TOOLS
+from payment_sandbox.serving.server import description
+from payment_sandbox.web.docs.contents import page
+from payment_sandbox.web.docs.library import NAMES, overview, skill
+from tests.agents.grading import TASKS, begin, grade, grade_all, starting
+from tests.support.documentation import ROOT
+
+TELLING = 40  # characters: a shorter line says nothing of a task by itself
+every_task = pytest.mark.parametrize("task", TASKS)
+
+
+def test_there_are_ten_tasks_with_all_that_they_need() -> None:
+    """A text, a starting shop, a hidden rehearsal, a reference solution, and a plausible wrong one."""
+    assert len(TASKS) == 10
+    for folder in TASKS.values():
+        files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
+        assert files == {"TASK.md", "shop.py", "hidden.py", "solution.py", "wrong.py"}
+        assert (folder / "TASK.md").read_text().startswith("# ")
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+@every_task
+def test_the_reference_solution_passes(task: str) -> None:
+    """Its rehearsal finds nothing."""
+    graded = grade(task, (TASKS[task] / "solution.py").read_text())
+    assert graded.findings == []
+    assert graded.passed, graded.text[-3000:]
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+@every_task
+def test_a_plausible_wrong_solution_fails(task: str) -> None:
+    """With what it costs, whether as it is or in a variation."""
+    graded = grade(task, (TASKS[task] / "wrong.py").read_text())
+    assert not graded.passed
+    assert graded.findings or "AssertionError" in graded.text or "assert " in graded.text, graded.text[-3000:]
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+@every_task
+def test_the_starting_shop_fails(task: str) -> None:
+    """So there is something to do."""
+    assert not grade(task, starting(task)["shop.py"]).passed
+
+
+@cache
+def told_to_agents() -> str:
+    """All that the tools tell: the skill, ``/llms.txt``, every page, and the descriptions of the tools."""
+    tools = [str(getattr(SandboxTools, name).__doc__) for name in TOOLS]
+    pages = [page(name, description).text for name in NAMES]
+    return "\n".join([skill(), overview("http://127.0.0.1:8080/docs/"), INSTRUCTIONS, *tools, *pages])
+
+
+def telling(text: str) -> set[str]:
+    """The lines that say something of a task."""
+    return {line.strip() for line in text.splitlines() if len(line.strip()) >= TELLING}
+
+
+@every_task
+def test_nothing_in_the_tools_leaks_the_grade(task: str) -> None:
+    """No line of the hidden rehearsal or of the solution's own is told, nor where they are."""
+    told = telling(told_to_agents())
+    hidden = telling((TASKS[task] / "hidden.py").read_text())
+    given = "\n".join(starting(task).values())
+    own = telling((TASKS[task] / "solution.py").read_text()) - telling(given)
+    general = {line for line in hidden | own if line.startswith(("@pytest.", "import ", "from "))}
+    private = (hidden | own) - general
+    assert private
+    assert private & told == set()
+    assert "tests/agents" not in "\n".join(told)
+    assert "hidden_fixtures" not in given
+
+
+def test_the_package_has_nothing_of_the_tasks() -> None:
+    """What is installed beside an agent tells no more than the tools."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "sandbox").rglob("*.py"))
+    assert [name for name in ("hidden_fixtures", "tests.agents", "tests/agents") if name in text] == []
+
+
+def test_tasks_begin_in_a_new_folder_and_missing_solutions_fail(tmp_path: Path) -> None:
+    """An agent gets the task and the shop, and neither the grade nor the solution."""
+    folder = tmp_path / "tasks"
+    command = [sys.executable, "-m", "tests.agents", str(folder)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, "10 tasks" in ran.stdout) == (0, True)
+    for task in TASKS:
+        files = {path.name for path in (folder / task).iterdir()}
+        assert files in ({"TASK.md", "shop.py", "frame.py"}, {"TASK.md", "shop.py", "frame.py", "cards.py"})
+    assert {path.read_text() for path in folder.rglob("TASK.md")} == {
+        starting(task)["TASK.md"] for task in TASKS
+    }
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert all(
+        graded.findings == [f"there is no {empty / task / 'shop.py'}"]
+        for task, graded in grade_all(empty).items()
+    )
+    again = tmp_path / "again"
+    begin(again)
+    assert (again / "parcels" / "shop.py").is_file()
