@@ -60,7 +60,7 @@ def test_an_amount_is_whole_cents_and_never_rounded(sandbox: Sandbox, amount: An
     assert "amount" in violations(sandbox.create(amount=amount))
 
 
-@pytest.mark.rule("A08")
+@pytest.mark.rule("A08", "ORD-05")
 @pytest.mark.parametrize("amount", [1, 2**53 - 1])
 def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> None:
     """The smallest and the largest amount work."""
