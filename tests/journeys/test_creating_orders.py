@@ -117,9 +117,10 @@ def test_a_transaction_needs_a_known_method(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("TRQ-06", "TRQ-07")
-def test_capture_mode_and_details_have_their_form(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("mode", ["instant", "automatic", "immediate", "Manual", "", 1])
+def test_capture_mode_and_details_have_their_form(sandbox: Sandbox, mode: Any) -> None:
     """Only manual and delayed are modes; details are an object."""
-    answer = sandbox.create(card(capture_mode="instant", payment_method_details=[]))
+    answer = sandbox.create(card(capture_mode=mode, payment_method_details=[]))
     assert set(violations(answer)) == {
         "transactions[0].capture_mode",
         "transactions[0].payment_method_details",
