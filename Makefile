@@ -13,6 +13,10 @@ DAY ?= $(shell date +%F)
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
+PROJECTS := pyproject.toml $(wildcard sandbox/*/pyproject.toml)
+EDITABLE := --no-deps --no-build-isolation $(patsubst %/pyproject.toml,-e ./%,$(patsubst pyproject.toml,./pyproject.toml,$(PROJECTS)))
+install = $(1)/pip install --quiet --disable-pip-version-check $(2)
+
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 TOO_OLD := The sandbox needs Python 3.11 or newer, and $(PYTHON) is not; try: make $(MAKECMDGOALS) PYTHON=python3.12
 
@@ -21,26 +25,23 @@ define environment  # one that was begun and not completed, and so has no stamp,
 $(PYTHON) -m venv $(if $(wildcard $(1)/*.stamp),,--clear) $(1)
 endef
 
-.venv/serve.stamp: requirements.lock pyproject.toml
+.venv/serve.stamp: requirements.lock $(PROJECTS)
 	$(call environment,.venv)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
-	@echo '$(CURDIR)/sandbox' > $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payment-sandbox.pth
-	@echo '#!$(CURDIR)/$(BIN)/python' > $(BIN)/payment-sandbox
-	@echo 'from payment_sandbox.__main__ import main; main()' >> $(BIN)/payment-sandbox
-	@chmod +x $(BIN)/payment-sandbox
+	$(call install,$(BIN),-r requirements.lock hatchling -c requirements-dev.lock)
+	$(call install,$(BIN),$(EDITABLE))
 	@touch $@
 
-.venv/develop.stamp: requirements-dev.lock pyproject.toml
+.venv/develop.stamp: requirements-dev.lock $(PROJECTS)
 	$(call environment,.venv)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(call install,$(BIN),-r requirements-dev.lock)
+	$(call install,$(BIN),$(EDITABLE))
 	@touch $@ .venv/serve.stamp
 
-.venv-lowest/develop.stamp: requirements-dev.lock requirements-lowest.lock pyproject.toml
+.venv-lowest/develop.stamp: requirements-dev.lock requirements-lowest.lock $(PROJECTS)
 	$(call environment,.venv-lowest)
-	$(LOWEST)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	$(LOWEST)/pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
-	$(LOWEST)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(call install,$(LOWEST),-r requirements-dev.lock)
+	$(call install,$(LOWEST),-r requirements-lowest.lock)
+	$(call install,$(LOWEST),$(EDITABLE))
 	@touch $@
 
 run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090, ARGS="--tls"
@@ -90,12 +91,14 @@ rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 
 .venv-dist/stamp: requirements-dev.lock
 	$(PYTHON) -m venv .venv-dist
-	.venv-dist/bin/pip install --quiet --disable-pip-version-check -c requirements-dev.lock hatchling shiv
+	.venv-dist/bin/pip install --quiet --disable-pip-version-check -c requirements-dev.lock hatchling shiv twine check-wheel-contents
 	@touch $@
 
-dist: .venv-dist/stamp  ## Build the wheel and the single file payment-sandbox.pyz into dist/
+dist: .venv-dist/stamp  ## Build wheels, sdists and the single file payment-sandbox.pyz into dist/
 	.venv-dist/bin/python tests/dist.py
 
+COMPILE := $(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header
+
 lock: .venv/develop.stamp  ## Update the pinned dependencies
-	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header --extra postgresql --extra metrics -o requirements.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header --extra dev --allow-unsafe -o requirements-dev.lock pyproject.toml
+	$(BIN)/python -m tests.requirements | $(COMPILE) -o requirements.lock -
+	$(BIN)/python -m tests.requirements dev | $(COMPILE) --allow-unsafe -o requirements-dev.lock -

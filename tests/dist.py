@@ -1,22 +1,28 @@
-"""Builds what is published: the wheel, and one file that runs with any Python from 3.11 on.
+"""Builds what is published: all Python distributions, one file that runs with any Python, and two packages.
 
     make dist
 
 The single file holds every dependency as pinned. Compiled ones are in it for each Python and platform, side
-by side: the names of their files differ. Both files are built twice, and have to be the same to the byte.
+by side: the names of their files differ. The packages are those for npm and Composer. Everything is built twice,
+and must be the same to the byte.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator, Sequence
+from gzip import GzipFile
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 ROOT = Path(__file__).parent.parent
+PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))
 FILE = "payment-sandbox.pyz"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 LINUX = ("manylinux2014_x86_64", "manylinux_2_28_x86_64", "manylinux_2_34_x86_64")
@@ -33,15 +39,14 @@ EPOCH = "1767225600"  # 2026-01-01: the time of all files in both, so that they 
 
 
 def build(folder: Path, downloads: Path) -> list[Path]:
-    """Build both files in a folder; ``downloads`` keeps what is fetched for the next time."""
-    folder.mkdir(parents=True)
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
-    (wheel,) = folder.glob("*.whl")
+    """Build everything in a folder; ``downloads`` keeps what is fetched for the next time."""
+    built = distributions(folder)
+    ours = [path for path in built if path.suffix == ".whl"]
     with TemporaryDirectory() as temporary:
         site = Path(temporary) / "site"
         site.mkdir()
-        for found in [*wheels(downloads), wheel]:
-            with ZipFile(found) as archive:
+        for wheel in [*wheels(downloads), *ours]:
+            with ZipFile(wheel) as archive:
                 archive.extractall(site)
         for file in site.rglob("*"):
             os.utime(file, (int(EPOCH), int(EPOCH)))
@@ -59,7 +64,43 @@ def build(folder: Path, downloads: Path) -> list[Path]:
             str(single),
             *options,
         )
-    return [wheel, single]
+    return [*built, node_package(folder), php_package(folder), single]
+
+
+def node_package(folder: Path) -> Path:
+    """The package for npm, as ``npm pack`` makes it: ``npm install --save-dev ./payment-sandbox-VERSION.tgz``."""
+    source = ROOT / "sandbox" / "node"
+    facts = json.loads((source / "package.json").read_text())
+    files = sorted({file for pattern in ("package.json", *facts["files"]) for file in source.glob(pattern)})
+    target = folder / f"{facts['name']}-{facts['version']}.tgz"
+    with (
+        GzipFile(target, "wb", mtime=int(EPOCH)) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for file in files:
+            entry = tarfile.TarInfo(f"package/{file.name}")
+            entry.size, entry.mtime = file.stat().st_size, int(EPOCH)
+            archive.addfile(entry, BytesIO(file.read_bytes()))
+    return target
+
+
+def php_package(folder: Path) -> Path:
+    """The package for Composer, for a folder that is a repository of the type ``artifact``."""
+    source = ROOT / "sandbox" / "php"
+    facts = json.loads((source / "composer.json").read_text())
+    target = folder / f"{facts['name'].replace('/', '-')}-{facts['version']}.zip"
+    with ZipFile(target, "w") as archive:
+        for file in sorted(path for path in source.rglob("*") if path.is_file()):
+            archive.writestr(ZipInfo(str(file.relative_to(source))), file.read_bytes())
+    return target
+
+
+def distributions(folder: Path, projects: Sequence[Path] = PROJECTS) -> list[Path]:
+    """Build the wheels and sdists of distributions in a new folder."""
+    folder.mkdir(parents=True)
+    for project in projects:
+        run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=project)
+    return sorted(folder.iterdir())
 
 
 def wheels(folder: Path) -> list[Path]:
@@ -104,6 +145,12 @@ def compiled(folder: Path, wheel: Path) -> Iterator[Path]:
             yield from place.glob(f"{name}-*.whl")
 
 
+def check(built: Sequence[Path]) -> None:
+    """Check the metadata of wheels and sdists, and the contents of wheels, as an index does."""
+    run(sys.executable, "-m", "twine", "check", "--strict", *map(str, built))
+    run(sys.executable, "-m", "check_wheel_contents", *(str(path) for path in built if path.suffix == ".whl"))
+
+
 def download(folder: Path, python: str, platforms: Sequence[str], *what: str) -> None:
     """Download wheels for a Python and a platform, without their dependencies."""
     tags = [part for platform in platforms for part in ("--platform", platform)]
@@ -111,10 +158,10 @@ def download(folder: Path, python: str, platforms: Sequence[str], *what: str) ->
     run(sys.executable, "-m", "pip", "download", *options, *tags, *what)
 
 
-def run(*command: str) -> None:
+def run(*command: str, cwd: Path = ROOT) -> None:
     """Run a command, and show what it says only if it fails."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "PYTHONHASHSEED": "0"}
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
+    subprocess.run(command, cwd=cwd, check=True, capture_output=True, env=environment)
 
 
 def digest(file: Path) -> str:
@@ -134,6 +181,7 @@ def main() -> None:
         differing = [one.name for one, other in zip(once, again, strict=True) if digest(one) != digest(other)]
         if differing:
             sys.exit(f"built twice, these differ: {', '.join(differing)}")
+        check(once[:-1])
         target.mkdir(exist_ok=True)
         for file in once:
             shutil.copy2(file, target)

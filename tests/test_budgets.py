@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "sandbox" / "payment_sandbox"
+from tests.support.packages import MAIN, SOURCE, WINGS, module_name, sources
+
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 40
 VIEW_LINES_MAX = 12
@@ -25,7 +26,7 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 
 def test_modules_and_functions_are_short() -> None:
     """Where one grows over its budget, the idea wants to be split."""
-    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in PACKAGE.rglob("*.py")}
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in sources()}
     assert {str(path): count for path, count in lines.items() if count > MODULE_LINES_MAX} == {}
     long = [found for path in lines for found in functions(path) if found[1] > FUNCTION_LINES_MAX]
     assert long == []
@@ -61,7 +62,7 @@ def test_functions_have_few_branches() -> None:
     """Ten at most."""
     found = {
         f"{path.name}:{node.name}": branches(node)
-        for path in PACKAGE.rglob("*.py")
+        for path in sources()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, FUNCTIONS) and branches(node) > BRANCHES_MAX
     }
@@ -76,7 +77,7 @@ def test_test_modules_are_short() -> None:
 
 def test_every_room_has_a_folder_of_tests() -> None:
     """With its name, so that a reader finds what tries it."""
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    rooms = {path.parent.name for path in MAIN.glob("*/__init__.py")}
     assert {room for room in rooms if not any((TESTS / room).rglob("test_*.py"))} == set()
 
 
@@ -93,7 +94,7 @@ def views(path: Path) -> Iterator[str]:
 
 def test_views_only_load_do_and_answer() -> None:
     """A view longer than that does an operation's work."""
-    rooms = [PACKAGE / "web" / room for room in ("merchant", "control", "pages")]
+    rooms = [MAIN / "web" / room for room in ("merchant", "control", "pages")]
     assert [found for room in rooms for path in room.glob("*.py") for found in views(path)] == []
 
 
@@ -101,7 +102,7 @@ def test_method_names_stand_in_the_methods_only() -> None:
     """Nothing outside decides by the name of a payment method."""
     names = {"credit-card", "bank-transfer", "bank-redirect-nl", "pay-later-a", "invoice-later-b"}
     found = []
-    for path in PACKAGE.rglob("*.py"):
+    for path in sources():
         if path.parent.name == "methods":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -123,8 +124,8 @@ def test_a_class_name_has_one_meaning() -> None:
     """A second class of that name is the same thing once more, or wants a name of its own."""
     classes = Counter(
         node.name
-        for path in PACKAGE.rglob("*.py")
-        if not set(OF_THEIR_OWN) & set(path.relative_to(PACKAGE).parts)
+        for path in sources()
+        if not set(OF_THEIR_OWN) & set(path.relative_to(SOURCE).parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     )
@@ -132,30 +133,28 @@ def test_a_class_name_has_one_meaning() -> None:
     assert len(twice) <= NAMES_USED_TWICE_MAX, twice
 
 
-SINGLE_IMPORTERS_MAX = 76
+SINGLE_IMPORTERS_MAX = 78
+PREFIX = f"{MAIN.name}."
 DOORS = re.compile(r"Others import (nothing of it|all of its modules|.*?)\.(?:\s|$)", re.DOTALL)
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package by its name in it, such as ``web.call``; a room's own has the room's."""
+    """Every module by its name, that of the main package left out, such as ``web.call``."""
     return {
-        ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in PACKAGE.rglob("*.py")
-        if path != PACKAGE / "__init__.py"
+        module_name(path).removeprefix(PREFIX): path for path in sources() if path != MAIN / "__init__.py"
     }
 
 
 def imports(path: Path, known: Collection[str]) -> Iterator[str]:
-    """The modules of the package that a module imports, inside functions too."""
+    """The modules of all packages that a module imports, inside functions too."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "", *(f"{node.module}.{each.name}" for each in node.names)]
-            names = [name for name in names[1:] if name.partition(".")[2] in known] or names[:1]
+            names = [name for name in names[1:] if name.removeprefix(PREFIX) in known] or names[:1]
         elif isinstance(node, ast.Import):
             names = [each.name for each in node.names]
-        package = f"{PACKAGE.name}."
-        yield from (name.removeprefix(package) for name in names if name.removeprefix(package) in known)
+        yield from (name.removeprefix(PREFIX) for name in names if name.removeprefix(PREFIX) in known)
 
 
 @cache
@@ -163,7 +162,7 @@ def importers() -> dict[str, set[str]]:
     """Who imports each module."""
     known = modules()
     found: dict[str, set[str]] = {name: set() for name in known}
-    for name, path in [*known.items(), ("", PACKAGE / "__init__.py")]:
+    for name, path in [*known.items(), ("", MAIN / "__init__.py")]:
         for imported in imports(path, known):
             if imported != name:
                 found[imported].add(name)
@@ -175,7 +174,9 @@ def test_every_room_names_its_doors() -> None:
     known, found = modules(), importers()
     differing = {}
     for room in [
-        name for name, path in known.items() if path.parent.parent == PACKAGE and path.stem == "__init__"
+        name
+        for name, path in known.items()
+        if path.stem == "__init__" and (path.parent.parent == MAIN or path.parent in WINGS)
     ]:
         inside = {name for name in known if name.startswith(f"{room}.")}
         used = {name for name in (room, *inside) if {each.partition(".")[0] for each in found[name]} - {room}}
@@ -196,7 +197,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 54_500
+PACKAGE_LINES_MAX = 57_300
 
 
 def test_the_package_does_not_grow() -> None:
@@ -205,13 +206,13 @@ def test_the_package_does_not_grow() -> None:
     assert PACKAGE_LINES_MAX - 1000 < lines <= PACKAGE_LINES_MAX
 
 
-LATE_IMPORTS_MAX = 182
+LATE_IMPORTS_MAX = 184
 ANYS_MAX = 1278
 
 
 def test_late_imports_and_anys_stay_few() -> None:
     """Imports inside functions, and names that mypy cannot check; lower the limit where there are fewer."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sources()]
     functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
     late = {id(node) for each in functions for node in ast.walk(each) if isinstance(node, IMPORTS)}
     anys = [

@@ -9,8 +9,14 @@ import pytest
 
 from tests.support import first_uses
 from tests.support.first_uses import late_imports
+from tests.support.packages import module_name, sources
 
-LOADS_ALONE = ("payment_sandbox.cli", "payment_sandbox.__main__")
+LOADS_ALONE = (
+    "payment_sandbox.cli",
+    "payment_sandbox.__main__",
+    "payment_sandbox_verify.command",
+    "pytest_payment_sandbox.command",
+)
 """Commands load what they need before they start threads."""
 BEFORE_REQUESTS = ("payment_sandbox.serving.gateway",)
 """It loads while its server starts."""
@@ -46,7 +52,9 @@ def test_eight_threads_may_need_the_same_first(rooms: str) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("rooms", ["web", "serving", LOWER, "testing", "verification", "cli"])
+@pytest.mark.parametrize(
+    "rooms", ["web", "serving", LOWER, "testing", "pytest_payment_sandbox", "payment_sandbox_verify", "cli"]
+)
 def test_eight_threads_may_need_any_import_first(rooms: str) -> None:
     """Each, also where only its module is loaded; unless that one loads the same anyway."""
     names, problems = tried("alone", rooms)
@@ -59,7 +67,9 @@ def test_eight_threads_may_need_any_import_first(rooms: str) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_eight_threads_may_need_everything_in_any_order(seed: int) -> None:
     """Each in an order of its own."""
-    names, problems = tried("wander", f"web,serving,testing,verification,{LOWER}", seed)
+    names, problems = tried(
+        "wander", f"web,serving,testing,pytest_payment_sandbox,payment_sandbox_verify,{LOWER}", seed
+    )
     assert problems == {}
     assert len(names) > 80
 
@@ -89,12 +99,7 @@ print("all")
 
 def test_no_module_needs_the_lock_while_it_loads() -> None:
     """A thread that loads it without the lock would wait for one that waits for it."""
-    package = first_uses.PACKAGE
-    names = [
-        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
-        for path in sorted(package.rglob("*.py"))
-        if path.name != "__main__.py"
-    ]
+    names = [module_name(path) for path in sources() if path.name != "__main__.py"]
     program = [sys.executable, "-c", WITHOUT_LOCK, *names]
     ran = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout.splitlines()[-1:] == ["all"], ran.stderr
@@ -182,7 +187,7 @@ from payment_sandbox.serving.server import build
 from payment_sandbox.web.docs.references import python_reference
 
 def build_addresses():
-    rules = list(server.app.url_map.iter_rules())
+    rules = list(server.app.complete().url_map.iter_rules())
     with server.app.test_request_context():
         while rules and begin.wait(10):
             begin.clear()

@@ -1,4 +1,7 @@
-"""Puts the table of proofs into the wheel: it is made from the tests' marks, and kept nowhere else."""
+"""Puts the ready scenarios and the table of proofs into the wheel.
+
+The table is made from the marks of the tests, and stored nowhere else.
+"""
 
 from pathlib import Path
 from runpy import run_path
@@ -8,13 +11,14 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FIDELITY = "payment_sandbox/fidelity"
+SCENARIOS = "payment_sandbox/scenarios/ready"
 
 
 class ProofsHook(BuildHookInterface):
     """Runs while the wheel is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the table to a folder of its own, and have the wheel include it."""
+        """Write the table to a folder of its own, and have the wheel include both."""
         if version == "editable":
             return  # a checkout reads the marks themselves
         root = Path(self.root)
@@ -22,3 +26,4 @@ class ProofsHook(BuildHookInterface):
         made = Path(mkdtemp()) / "proofs.tsv"
         made.write_text(proofs["table"](proofs["read_proofs"](root / "tests")), encoding="utf-8")
         build_data["force_include"][str(made)] = f"{FIDELITY}/proofs.tsv"
+        build_data["force_include"][str(root / "scenarios")] = SCENARIOS

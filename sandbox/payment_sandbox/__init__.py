@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.errors import SandboxError
     from payment_sandbox.client.receiver import WebhookReceiver
-    from payment_sandbox.rehearsal.books import BookEntry
     from payment_sandbox.scenarios.effects import (
         Answer,
         Delay,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         Together,
         Truncate,
     )
+    from payment_sandbox.testing.books import BookEntry
     from payment_sandbox.testing.project import PaymentJobWarning, PaymentSandbox
     from payment_sandbox.testing.reviews import PaymentReviewWarning
     from payment_sandbox.testing.servers import PaymentSandboxServer
@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 _HOME_OF: Final = {
-    "BookEntry": "payment_sandbox.rehearsal.books",
+    "BookEntry": "payment_sandbox.testing.books",
     "PaymentJobWarning": "payment_sandbox.testing.project",
     "PaymentReviewWarning": "payment_sandbox.testing.reviews",
     "PaymentSandbox": "payment_sandbox.testing.project",
@@ -83,3 +83,8 @@ def __getattr__(name: str) -> Any:
         if name == "answers":  # the types of the control API's answers
             return import_module("payment_sandbox.web.answers.records")
         return getattr(import_module(_HOME_OF.get(name, "payment_sandbox.scenarios.effects")), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

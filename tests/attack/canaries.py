@@ -30,6 +30,7 @@ RECORDS: Final = (
     "/control/journal/?summary=1",
     "/control/webhooks/",
     "/control/timeline/",
+    "/control/report/",
     "/control/orders/",
     "/control/state/",
     "/control/faults/",

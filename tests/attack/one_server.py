@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from payment_sandbox.storage import postgresql
+from payment_sandbox_company import postgresql
 from tests.support.servers import make_server
 
 

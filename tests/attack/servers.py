@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import requests
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.storage.places import CLAIM_SECONDS
+from payment_sandbox_company.places import CLAIM_SECONDS
 from tests.attack import Report
 from tests.support.cut_wire import Wire
 from tests.support.driver import card

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 import requests
 
 from payment_sandbox.cli.serve import NOTICED_SECONDS
-from payment_sandbox.serving.cluster import IDLE_SECONDS, TIDY_SECONDS
-from payment_sandbox.storage.places import CLAIM_SECONDS
+from payment_sandbox_company.cluster import IDLE_SECONDS, TIDY_SECONDS
+from payment_sandbox_company.places import CLAIM_SECONDS
 from tests.attack import Report
 from tests.attack.served import Project, Served, served
 from tests.support.driver import by, card

@@ -15,6 +15,7 @@ from sys import executable
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from payment_sandbox_company.cluster import ClusterRegistry
 from tests.bench import paired, report, seconds
 from tests.bench.bodies import BODY
 from tests.bench.http import HEADERS, many, send, served
@@ -74,7 +75,8 @@ def many_projects() -> None:
         for number in range(PROJECTS):
             keys[number] = _project(connection)
         held = (_traced_kib() - before) / PROJECTS
-        server.cluster.registry.drop_idle(-1.0)
+        assert isinstance(server.registry, ClusterRegistry)
+        server.registry.drop_idle(-1.0)
         report(
             f"KiB in the server of an idle project, one of {PROJECTS}",
             (_traced_kib() - before) / PROJECTS,

@@ -1,7 +1,7 @@
 """The dashboard uses the room that there is: one row for the clock, the whole width for the picture."""
 
 import pytest
-from playwright.sync_api import FloatRect, Locator, Page
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from tests.browser.test_dashboard import at
 from tests.support.browser import NewContext, by_id, unfold, violations
@@ -55,6 +55,27 @@ def test_a_phone_has_text_that_can_be_read(watched: Sandbox, new_context: NewCon
     page = sized(new_context, 390)
     page.goto(at(watched, f"orders/{order['id']}/"))
     assert min(by_id(page, "story").evaluate(SIZES)) >= TEXT_PX_MIN
+
+
+@pytest.mark.parametrize("view", ["journal/", "webhooks/"])
+def test_a_wide_window_shows_one_beside_the_list(
+    watched: Sandbox, new_context: NewContext, view: str
+) -> None:
+    """The newest first, then what is clicked; nothing covers the list, and axe finds nothing."""
+    for number in (1, 2):
+        watched.acted(watched.place(card(), merchant_order_id=f"S-{number}"), "customer visit")
+    watched.settle()
+    page = sized(new_context, 2560)
+    page.goto(at(watched, view))
+    detail, calls = page.locator("#detail"), page.locator("#rows .call")
+    expect(detail).to_contain_text("S-2")
+    expect(calls.first).to_have_attribute("aria-current", "true")
+    calls.last.click()
+    expect(detail).to_contain_text("S-1")
+    expect(calls.last).to_have_attribute("aria-current", "true")
+    assert not page.locator("dialog").is_visible()
+    assert box(detail)["x"] > box(page.locator("#rows"))["x"] + box(page.locator("#rows"))["width"]
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -70,7 +70,7 @@ def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
         page.goto(at(sandbox, f"orders/{order['id']}/"))
         expect(page.locator("#live")).to_have_text("live")
         snapshot = sandbox.get("/control/state/").json()
-    expect(page.locator("#lost")).to_contain_text("The server does not answer")
+    expect(page.locator("#lost")).to_contain_text("The server is not responding")
     unfold(page, "menu-capture")
     page.locator("#amount-capture").fill("4.00")
     by_id(page, "act-merchant-capture").click()
@@ -92,10 +92,10 @@ def test_an_order_that_is_gone_is_told(page: Page) -> None:
         order = sandbox.place(card())
         page.goto(at(sandbox, f"orders/{order['id']}/"))
         expect(page.locator("#live")).to_have_text("live")
-    expect(page.locator("#lost")).to_contain_text("does not answer")
+    expect(page.locator("#lost")).to_contain_text("is not responding")
     with make_server(port=port, seed=1) as server:
         Sandbox(server)
-        expect(page.locator("#lost")).to_contain_text("This page is gone")
+        expect(page.locator("#lost")).to_contain_text("This page no longer exists")
         expect(by_id(page, "order-title")).to_be_visible()
 
 

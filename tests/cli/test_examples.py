@@ -22,6 +22,7 @@ NOT_RUN = (
     "listen",
     "watch",
     "rehearse",
+    "mcp",
     "verify",
     "import-journal",
 )  # until Ctrl-C, or a suite: they have tests of their own

@@ -17,6 +17,7 @@ from payment_sandbox.cli.main import commands
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.client.client import SandboxClient
+from tests.support.packages import SOURCE
 from tests.support.shop import Shop
 
 HOSTILE = "x\x1b[2J\x9b31m\u202ecod.exe\nORDER 7 is paid\r\u2028"
@@ -142,11 +143,11 @@ def test_logs_are_escaped() -> None:
 
 def test_everything_is_printed_by_one_function() -> None:
     """It makes each line printable; the progress of verify has its own, and prints numbers."""
-    folder = Path(options.__file__).parent
+    commands = [*Path(options.__file__).parent.rglob("*.py"), *SOURCE.glob("*/command.py")]
     printing = [
         path.name
-        for path in folder.rglob("*.py")
+        for path in commands
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "click.echo", "click.secho")
     ]
-    assert sorted(printing) == ["options.py", "verify.py"]
+    assert sorted(printing) == ["command.py", "options.py"]

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from payment_sandbox.version import __version__
-from tests.support.commands import Serve, run
+from tests.support.commands import Serve, command, run
 
 
 def url_in(first_line: str) -> str:
@@ -44,6 +44,21 @@ def test_serve_stops_cleanly_within_two_seconds(serve: Serve, number: int) -> No
         idle.sendall(b"POST /v1/orders/ HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
         process.send_signal(number)
         assert process.wait(2) == 0
+
+
+def test_serve_stops_with_standard_input() -> None:
+    """So a test runner that is killed leaves no server behind: its end of the pipe closes with it."""
+    waits = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
+    served = command("serve", "--port", "0", "--stop-with-stdin", "--log-format", "json")
+    program = [sys.executable, "-c", waits, *served]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        url = json.loads(runner.stdout.readline())["url"]
+        assert requests.get(f"{url}/health/", timeout=5).json()["status"] == "ok"
+        runner.kill()
+        assert runner.stdout.read() == ""  # ends once the server, which has it too, is gone
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{url}/health/", timeout=5)
 
 
 def test_a_ready_file_is_written_whole(serve: Serve, tmp_path: Path) -> None:

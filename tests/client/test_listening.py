@@ -88,7 +88,7 @@ def test_the_shop_gets_webhooks_that_the_server_could_not_send(
     answered = second["attempts"][0]["response"]
     assert answered is not None
     assert (answered["status"], answered["body"]) == (200, "thanks")
-    assert "payment-orders-sandbox" in shop.received[0].headers["User-Agent"]
+    assert "payment-sandbox" in shop.received[0].headers["User-Agent"]
     assert [listening.told.get(timeout=10).reply.status for _ in range(2)] == [200, 200]
 
 

@@ -8,9 +8,9 @@ import pytest
 import requests
 
 from payment_sandbox.projects.quotas import NO_QUOTAS, Quotas
-from payment_sandbox.serving.cluster import ClusterRegistry
 from payment_sandbox.serving.config import NO_TLS, Security
 from payment_sandbox.serving.server import Server
+from payment_sandbox_company.cluster import ClusterRegistry
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
 from tests.support.servers import make_server

@@ -12,8 +12,8 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
-from payment_sandbox.serving.cluster import storage_of
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox_company.cluster import storage_of
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
 from tests.support.postgres import needs_postgres

@@ -8,7 +8,7 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.services import Housekeeper
-from payment_sandbox.storage.postgresql import Database
+from payment_sandbox_company.cluster import Cluster
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
 from tests.support.postgres import needs_postgres
@@ -20,12 +20,12 @@ pytestmark = needs_postgres
 def crash(company: Company, server: Server) -> None:
     """What a kill leaves: nobody who answers, no renewals, and everything still in the database."""
     company.servers.remove(server)
-    assert server.cluster is not None
+    assert isinstance(server.cluster, Cluster)
     server.cluster._is_stopped = True
     server.services.courier.stop()
     server.services.pacer.stop()
     server.listener.stop()
-    assert isinstance(server.kept, Database)
+    assert server.kept is not None
     server.kept.close()
     company.execute(
         "UPDATE sandbox_project SET courier_until = now(), clock_until = now(), "

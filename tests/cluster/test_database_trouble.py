@@ -16,10 +16,10 @@ from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.storage.connections import Unavailable
-from payment_sandbox.storage.places import Undecided
-from payment_sandbox.storage.postgresql import Database
-from payment_sandbox.storage.schema import NEWEST
+from payment_sandbox_company.connections import Unavailable
+from payment_sandbox_company.places import Undecided
+from payment_sandbox_company.postgresql import Database
+from payment_sandbox_company.schema import NEWEST
 from tests.cluster.conftest import Company
 from tests.storage.test_every_store import NOON
 from tests.support import postgres

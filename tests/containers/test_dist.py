@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)  # it fetches the packages of every platfo
 def single(tmp_path: Path) -> Path:
     """The file."""
     try:
-        return build(tmp_path / "built", tmp_path / "wheels")[1]
+        return build(tmp_path / "built", tmp_path / "wheels")[-1]
     except subprocess.CalledProcessError as failed:
         if "download" not in failed.cmd:
             pytest.fail(failed.stderr.decode()[-2000:])

@@ -15,7 +15,7 @@ PAGE = written("contributing")
 RECIPES = dict(re.findall(r"^## (Add .+?)\n\n(.+?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 PATH = re.compile(r"`([\w./-]+\.(?:py|tsv|md|json|yml))`")
 ROOM_MIN = 20
-PLACES = (PACKAGE, PACKAGE / "web" / "docs" / "pages", CHECKOUT)
+PLACES = (PACKAGE, PACKAGE.parent, PACKAGE / "web" / "docs" / "pages", CHECKOUT)
 
 
 def places(text: str) -> Iterator[Path]:

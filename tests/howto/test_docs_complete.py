@@ -30,7 +30,7 @@ from tests.support.projects import made_registry
 from tests.support.servers import make_server
 
 DESCRIPTION = "/openapi.json"  # what the lists are made from
-APP = make_app(made_registry(), public_url="http://sandbox.example")
+APP = make_app(made_registry(), public_url="http://sandbox.example").complete()
 FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None]
 
 
@@ -49,7 +49,7 @@ def by_hand() -> str:
 def test_every_route_is_mentioned(server: Server, whole: str) -> None:
     """With its method; the pages of the dashboard are for people and have a page of their own."""
     missing = []
-    for rule, _ in described_routes(server.app):
+    for rule, _ in described_routes(server.app.complete()):
         if rule.endpoint.startswith("dashboard."):
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
@@ -61,7 +61,9 @@ def test_every_route_is_mentioned(server: Server, whole: str) -> None:
 
 def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -> None:
     """A generated reference alone is not enough."""
-    paths = {rule.rule for rule, _ in described_routes(server.app) if rule.rule.startswith("/control/")}
+    paths = {
+        rule.rule for rule, _ in described_routes(server.app.complete()) if rule.rule.startswith("/control/")
+    }
     shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
     assert missing == []

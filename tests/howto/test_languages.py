@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,10 +15,10 @@ import pytest
 from payment_sandbox.serving.server import description
 from payment_sandbox.web.docs.library import written
 from tests.support.blocks import blocks
-from tests.support.documentation import ROOT, run_command
+from tests.support.documentation import run_command
+from tests.support.languages import PROJECTS, copied, fetched, require
 from tests.support.servers import make_server
 
-PROJECTS = ROOT / "tests" / "howto" / "projects"
 JARS = Path("/usr/share/java")
 JUNIT = (
     "junit-jupiter-api", "junit-jupiter-engine", "junit-platform-commons", "junit-platform-engine",
@@ -29,13 +30,21 @@ LAUNCH = "org.junit.platform.console.ConsoleLauncher --class-path built --scan-c
 SUITES = {
     # the programs that a suite needs, how it is run, and what it prints if it passes
     "node": (("node",), "node --test", "# pass 3"),
-    "php": (("php", "phpunit"), "phpunit ShopTest.php", "OK (2 tests, 3 assertions)"),
+    "php": (
+        ("php", "phpunit", "composer"),
+        "phpunit --bootstrap vendor/autoload.php ShopTest.php",
+        "OK (3 tests, 4 assertions)",
+    ),
     "java": (
         ("java", "javac"),
         f"javac -cp {CLASSES} -d built *.java && java -cp {CLASSES}:built {LAUNCH}",
         "2 tests successful",
     ),
-    "ruby": (("ruby",), "ruby shop_test.rb", "2 runs, 5 assertions, 0 failures, 0 errors"),
+    "ruby": (
+        ("ruby", "rspec"),
+        "rspec shop_spec.rb && ruby shop_test.rb",
+        "2 runs, 5 assertions, 0 failures, 0 errors",
+    ),
 }
 GENERATORS = {
     "openapi-typescript": "7.13.0",
@@ -58,22 +67,6 @@ refused 409 RefundExceedsCaptured
 """
 
 
-def require(*programs: str) -> None:
-    """Skip where a program is missing, except in CI."""
-    missing = [name for name in programs if shutil.which(name) is None]
-    if missing:
-        assert "CI" not in os.environ, f"not installed: {missing}"
-        pytest.skip(f"not installed here: {', '.join(missing)}; .ci/run installs it")
-
-
-def fetched(command: list[str], folder: Path) -> None:
-    """Run a command that fetches packages; skip where they cannot be had, except in CI."""
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
-    if ran.returncode != 0 and "CI" not in os.environ:
-        pytest.skip(f"{command[0]} could not fetch its packages")
-    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
-
-
 def test_the_page_shows_its_projects() -> None:
     """All their files, to the letter."""
     shown = {block.file: block.text for block in blocks(written("languages")) if block.file}
@@ -83,6 +76,15 @@ def test_the_page_shows_its_projects() -> None:
     files = {str(path.relative_to(PROJECTS)) for folder in folders for path in (PROJECTS / folder).iterdir()}
     assert files - shown.keys() == {"clients/autoload.php"}  # stands for Composer's
     assert folders == {*SUITES, "clients"}
+
+
+MISTAKES = {
+    # the shop's file, and how it is made to believe that a paid order has another status
+    "node": ("shop.mjs", '"completed"', '"paid"'),
+    "php": ("Shop.php", "'completed'", "'paid'"),
+    "java": ("ShopTest.java", '"completed"', '"paid"'),
+    "ruby": ("shop_spec.rb", '"completed"', '"paid"'),
+}
 
 
 every_language = pytest.mark.parametrize(
@@ -95,8 +97,7 @@ def expect_success(language: str, tmp_path: Path, **environment: str) -> None:
     """Run a copy of a language's suite."""
     programs, command, printed = SUITES[language]
     require(*programs)
-    folder = tmp_path / language
-    shutil.copytree(PROJECTS / language, folder)
+    folder = copied(language, tmp_path)
     ran = run_command(["bash", "-euc", command], folder, **environment)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
     assert printed in ran.stdout, ran.stdout[-2000:]
@@ -105,16 +106,30 @@ def expect_success(language: str, tmp_path: Path, **environment: str) -> None:
 @every_language
 def test_a_suite_passes(language: str, tmp_path: Path) -> None:
     """It starts a server, and leaves none behind."""
-    places = tmp_path / "places"
-    places.mkdir()
-    options = f"-Djava.io.tmpdir={places}"
-    expect_success(language, tmp_path, TMPDIR=str(places), JAVA_TOOL_OPTIONS=options)
-    for ready in places.rglob("ready.json"):
-        pid = json.loads(ready.read_text())["pid"]
-        running = subprocess.run(
-            ["ps", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False
-        )
-        assert "payment-sandbox serve" not in running.stdout
+    starter, pids = tmp_path / "sandbox", tmp_path / "pids"
+    starter.write_text(f'#!/bin/sh\necho $$ >> {pids}\nexec payment-sandbox "$@"\n')
+    starter.chmod(0o755)
+    expect_success(language, tmp_path, SANDBOX_COMMAND=str(starter))
+    for pid in pids.read_text().split():
+        subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=10, check=True)  # until it ends
+
+
+@every_language
+def test_a_failed_test_prints_the_timeline(language: str, tmp_path: Path) -> None:
+    """With the status that the shop mistook, and that it read the order."""
+    programs, command, _ = SUITES[language]
+    require(*programs)
+    folder = copied(language, tmp_path)
+    name, right, wrong = MISTAKES[language]
+    shop = (folder / name).read_text()
+    assert right in shop
+    (folder / name).write_text(shop.replace(right, wrong))
+    ran = run_command(["bash", "-uc", command], folder)
+    assert ran.returncode != 0
+    printed = ran.stdout + ran.stderr
+    order_id = re.search(r"order ([0-9a-f-]{36}) is completed", printed)
+    assert order_id is not None, printed[-3000:]
+    assert f"GET /v1/orders/{order_id[1]}/ -> 200" in printed
 
 
 @every_language

@@ -18,7 +18,7 @@ GOOD = """#!/bin/sh
 [ "$1" = -c ] && exit 0
 [ "$1 $2 $3" = "-m venv --clear" ] || exit 9
 rm -rf "$4" && mkdir -p "$4/bin" "$4/site"
-printf '#!/bin/sh\\nexit 0\\n' > "$4/bin/pip"
+printf '#!/bin/sh\\necho "$*" >> "$(dirname "$0")/../installed"\\n' > "$4/bin/pip"
 printf '#!/bin/sh\\n[ "$1" = -c ] && echo "$(dirname "$0")/../site" || echo "ran $*"\\n' > "$4/bin/python"
 chmod +x "$4/bin/pip" "$4/bin/python"
 """
@@ -61,8 +61,8 @@ def test_an_environment_that_was_not_completed_is_made_anew(folder: Path) -> Non
     (folder / ".venv" / "stray").touch()
     assert made(folder, GOOD).returncode == 0
     assert not (folder / ".venv" / "stray").exists()
-    command = (folder / ".venv" / "bin" / "payment-sandbox").read_text()
-    assert command.startswith(f"#!{folder}/.venv/bin/python\n")
+    installed = (folder / ".venv" / "installed").read_text()
+    assert "-e ./." in installed, "with its entry points, so that all commands are there"
 
 
 def test_a_complete_environment_needs_no_other_python(folder: Path) -> None:

@@ -15,9 +15,9 @@ from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MA
 from payment_sandbox.scenarios.forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, Limits
 from payment_sandbox.serving.gateway import RUNNING_MAX, RUNNING_MAX_SHARED
-from payment_sandbox.testing.exploring_options import BUDGET_SECONDS
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
 from payment_sandbox.web.docs.library import written
+from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS
 
 README = Path(__file__).parents[2] / "README.md"
 WORDS = [

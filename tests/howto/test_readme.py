@@ -23,6 +23,9 @@ ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 PASTED = [block for block in BLOCKS if "curl" in block]
+WITHIN = re.compile(
+    r"https://(?:github|raw\.githubusercontent)\.com/payment-sandbox/payment-sandbox/(?:blob/)?main/(.+)"
+)
 NUMBERS = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
 
 
@@ -61,7 +64,7 @@ def test_the_scenario_works_as_pasted(server: Server) -> None:
 
 def test_its_own_server_starts(tmp_path: Path) -> None:
     """The serve command, run with this interpreter, becomes ready."""
-    (command,) = (block for block in BLOCKS if "serve" in block)
+    (command,) = (block for block in BLOCKS if ".venv/bin/python" in block)
     script = command.replace(".venv/bin/python", sys.executable).strip()
     with subprocess.Popen([*shlex.split(script)], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
@@ -70,18 +73,21 @@ def test_its_own_server_starts(tmp_path: Path) -> None:
         running.terminate()
 
 
-def test_it_begins_with_make_run() -> None:
+def test_its_development_section_begins_with_make_run() -> None:
     """The Makefile has every target that the README mentions."""
     targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert BLOCKS[0] == "make run\n"
+    _, _, development = README.partition("## Development")
+    assert re.findall(r"```sh\n(.*?)```", development, re.DOTALL) == ["make run\n", "make test\n"]
     assert set(re.findall(r"make ([a-z]+)", README)) <= set(targets)
 
 
 def test_its_links_lead_somewhere() -> None:
-    """Links within the project lead to files that exist."""
+    """They are absolute, for the page of an index; those within the project lead to files that exist."""
     links = re.findall(r"\]\(([^)#]+)", README)
-    assert [link for link in links if not (ROOT / link).exists()] == []
-    assert len(links) > 10
+    assert [link for link in links if not link.startswith("https://")] == []
+    within = [found[1] for link in links if (found := WITHIN.match(link))]
+    assert [path for path in within if not (ROOT / path).exists()] == []
+    assert len(within) > 10
 
 
 def test_it_counts_the_scenarios_right() -> None:

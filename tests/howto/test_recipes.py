@@ -15,14 +15,13 @@ from ruamel.yaml import YAML
 
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.web.docs.library import written
-from tests.howto.test_languages import fetched, require
 from tests.support.blocks import Block, blocks
 from tests.support.commands import command
 from tests.support.documentation import ROOT, environment, of, run_command
+from tests.support.languages import fetched, require
 from tests.support.ports import free_port
 
 PAGE = list(blocks(written("ci")))
-WHEEL = "payment_orders_sandbox-0.1.0-py3-none-any.whl"
 SINGLE_FILE = "payment-sandbox.pyz"
 RUNS_THE_PACKAGE = "from payment_sandbox.__main__ import main\nmain()\n"
 SUITE = """
@@ -62,7 +61,7 @@ def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
     with service(job, port):
         for step in steps:
             if step.startswith("pip install "):
-                assert step.startswith(f"pip install ./{WHEEL} "), step
+                assert step.startswith("pip install pytest-payment-sandbox "), step
                 continue
             ran = subprocess.run(
                 ["bash", "-euc", with_port(step, port)],
@@ -140,14 +139,14 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("start", ["uvx", "pipx run"])
-def test_it_runs_without_an_installation(start: str, tools: Path, wheel: Path, tmp_path: Path) -> None:
-    """The line of the page, in a folder with the wheel."""
+def test_it_runs_without_an_installation(start: str, tools: Path, wheels: list[Path], tmp_path: Path) -> None:
+    """The line of the page; our wheels come from a folder instead of an index."""
     (line,) = (
         part for row in written("ci").splitlines() for part in row.split("`") if part.startswith(f"{start} ")
     )
-    assert wheel.name == WHEEL
-    shutil.copy(wheel, tmp_path)
     places = {
+        "UV_FIND_LINKS": str(wheels[0].parent),
+        "PIP_FIND_LINKS": str(wheels[0].parent),
         "HOME": str(tmp_path),
         "UV_CACHE_DIR": str(tmp_path / "uv"),
         "PIPX_HOME": str(tmp_path / "pipx"),

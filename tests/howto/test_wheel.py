@@ -1,10 +1,8 @@
-"""The built wheel is all that a merchant needs; the checkout is not used."""
+"""The built wheels are all that a merchant needs; the checkout is not used."""
 
 import json
 import shutil
 import subprocess
-import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -14,25 +12,15 @@ from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.web.docs.library import NAMES
 from tests.support.blocks import Block
 from tests.support.documentation import ROOT, SHOP, of, run_command
+from tests.support.environments import environment_with
 
 pytestmark = pytest.mark.prove
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment with the wheel; dependencies come from this environment.
-
-    A line in a ``.pth`` file adds a folder without following ``.pth`` files there, so not the checkout.
-    """
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
-    python = folder / "bin" / "python"
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
-    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index"]
-    options = ["--no-deps", "--ignore-installed", "--disable-pip-version-check"]
-    subprocess.run([*install, *options, str(wheel)], check=True, capture_output=True, timeout=120)
-    return folder / "bin"
+def installed(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a new environment with all wheels."""
+    return environment_with(wheels, tmp_path_factory.mktemp("environment"))
 
 
 def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -74,6 +74,13 @@ def test_an_api_key_is_masked(key: str) -> None:
         assert mask(text, key) == text
 
 
+def test_an_api_key_with_a_card_number_in_it_is_masked_whole() -> None:
+    """Keys are random, so one in some hundreds has enough digits in a row."""
+    number = "".join(GROUPS)
+    for key in (f"ab{number}cdefabcdef1234", f"{number}abcdefabcdefabcd", f"abcdefabcdefabcd{number}"):
+        assert mask(f"key {key}!", key) == "key ***!"
+
+
 def test_what_is_escaped_beside_a_card_number_can_still_be_written() -> None:
     """Half of an emoji is no text, and a line feed would end the JSON string."""
     body = json.dumps({"a": f"{''.join(GROUPS)} \N{GRINNING FACE}\n"})

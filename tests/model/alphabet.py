@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from payment_sandbox.model.calls import (
+from payment_sandbox_verify.model.calls import (
     Act,
     Advance,
     Answer,
@@ -17,8 +17,8 @@ from payment_sandbox.model.calls import (
     Update,
     Void,
 )
-from payment_sandbox.model.changes import due_times
-from payment_sandbox.model.records import METHODS, Attempt, Line, Order, Shop
+from payment_sandbox_verify.model.changes import due_times
+from payment_sandbox_verify.model.records import METHODS, Attempt, Line, Order, Shop
 
 LINES = (Line("a", 300, 2), Line("b", 400, 1))
 AMOUNT = 1000

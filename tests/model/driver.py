@@ -7,8 +7,8 @@ from itertools import cycle
 from typing import Any, Protocol
 from uuid import UUID
 
-from payment_sandbox.model import calls
-from payment_sandbox.model.records import Line
+from payment_sandbox_verify.model import calls
+from payment_sandbox_verify.model.records import Line
 
 Json = dict[str, Any]
 STRANGER = str(UUID(int=4))

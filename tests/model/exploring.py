@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from payment_sandbox.model import step
-from payment_sandbox.model.calls import Act, Advance, Answer, Call, Capture, Create, MakeRefund
-from payment_sandbox.model.records import Order, Shop
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from payment_sandbox_verify.model import step
+from payment_sandbox_verify.model.calls import Act, Advance, Answer, Call, Capture, Create, MakeRefund
+from payment_sandbox_verify.model.records import Order, Shop
 from tests.model.alphabet import (
     AMOUNT,
     CARD,

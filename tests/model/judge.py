@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from payment_sandbox.model import read_order, step
-from payment_sandbox.model.calls import Answer, Call, Outcome
-from payment_sandbox.model.records import RETRY_AFTER, START, Order, Shop
+from payment_sandbox_verify.model import read_order, step
+from payment_sandbox_verify.model.calls import Answer, Call, Outcome
+from payment_sandbox_verify.model.records import RETRY_AFTER, START, Order, Shop
 from tests.model.driver import Door, Driver, Json, Names
 
 FROM_START = f"frozen@{START.isoformat()}"

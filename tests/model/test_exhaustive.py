@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from payment_sandbox.fidelity.ledger import assumptions, rule_texts
-from payment_sandbox.model.records import METHODS
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from payment_sandbox_verify.model.records import METHODS
 from tests.model.exploring import PLACES, exercised, explored_from, explored_in_a_project
 
 HOSTED_OR_METHOD = ("", *METHODS)

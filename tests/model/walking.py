@@ -15,9 +15,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from payment_sandbox.model.calls import Answer, Outcome
-from payment_sandbox.model.records import METHODS, Shop
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from payment_sandbox_verify.model.calls import Answer, Outcome
+from payment_sandbox_verify.model.records import METHODS, Shop
 from tests.model.alphabet import about_order, codes, creations, deadlines, scans, stored_cards
 from tests.model.driver import Door, SessionDoor
 from tests.model.judge import FROM_START, WEBHOOK_URL, Judge

@@ -1,11 +1,14 @@
-"""Each advice of the judge can be followed to the letter, and then the finding is gone."""
+"""Each advice of the judge can be followed to the letter, and then the finding is gone; its link explains it."""
 
 import ast
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from threading import Event
 
 import pytest
+import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.history import Finding, review
@@ -309,6 +312,57 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
 }
 
 
+EXPLAINED: dict[str, str] = {
+    # by the advice of a finding: what the place that it links to must say of this mistake
+    "Keep the id of the order": "two orders with one number .* cancel it before you create another",
+    "Request an expiration_period": "expiration_period .* longer than it takes you to ship",
+    "After a lost response, check first": "response to a creation is lost, the order exists",
+    "Send 'customer' instead.": "keys that the service does not know are dropped",
+    "Leave it out, or put it into extra.": "keys that the service does not know .*extra",
+    "Leave it out.": "keys that the service does not know are dropped",
+    "Send 'amount' to captures/amount/.": "captures everything.*captures/amount/",
+    "Send amounts that agree": "sums that do not agree are named in sandbox-warnings",
+    "Webhooks can arrive more than once": "refunded twice. webhooks come twice",
+    "After a lost response, read": "refund whose response was lost .* read the order before you send it again",
+    "Let one of two clicks win": "people click twice. take a lock",
+    "Record that you captured the order": "at every webhook, of which all but the first are refused",
+    "If a cancellation is refused": "if the cancellation is refused, .* refund what they have paid",
+    "Compare what arrived": "compare what arrived with the amount of the order, and refund the surplus",
+    "Webhooks can get lost": "a job that reads open orders, because a webhook can be lost",
+    "A webhook carries no status": "a webhook says that something has changed, not what",
+    "Customers come back to return_url": "a customer who comes back may have cancelled",
+    "Your handler failed": "answer them with 2xx.* anything else is retried ten times",
+    "Your shop refused it": "answer them with 2xx, also for orders that you do not know",
+    "A redirect counts": "a redirect counts as delivered",
+    "Make the shop listen": "say where webhooks go, with webhook_url",
+    "Answer 2xx once": "waits five seconds for an answer: record the order, answer, and do slow work",
+    "The webhook came before the response": "a webhook can also come before the response",
+    "Wait for the webhook": "shops that poll.* read the order when its webhook comes",
+    "Set webhook_url": "say where webhooks go, with webhook_url in the order or the project",
+    "Build both from one base": "return_url and webhook_url from one base address",
+    "Use the scheme": "https where it speaks http answers nothing",
+    "Capture when you ship": "the authorization has lapsed.* void what you will not ship",
+    "Stop the series": "if a payment of a recurring series fails, stop the series",
+    "Look at the order before": "refund",
+    "Correct the request": "integer",
+    "Make orders that they match": "every condition that did not match",
+}
+
+
+def linked(sandbox: Sandbox, page: str) -> str:
+    """The words of the place that a link leads to: a section up to the next one, a row, or a page."""
+    path, _, anchor = page.partition("#")
+    html = requests.get(f"{sandbox.url}{path}", timeout=10)
+    assert html.status_code == 200, page
+    text = html.text
+    if anchor:
+        begin = re.search(rf'<(\w+)[^>]* id="{anchor}"', text)
+        assert begin is not None, page
+        end = "</tr>" if begin[1] == "tr" else f"<{begin[1]}"
+        text = text[begin.end() :].partition(">")[2].partition(end)[0]
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", text)).lower().split())
+
+
 def findings(sandbox: Sandbox) -> list[Finding]:
     """What the judge says, hints included."""
     return review(SandboxClient(sandbox.url, sandbox.key))
@@ -316,10 +370,11 @@ def findings(sandbox: Sandbox) -> list[Finding]:
 
 @pytest.mark.parametrize("advice", FOLLOWED)
 def test_advice_that_is_followed_mends_it(told: Sandbox, shop: Shop, advice: str) -> None:
-    """The wrong shop gets the advice, and the one that follows it gets nothing."""
+    """The wrong shop gets the advice and a link to more, and the one that follows it gets nothing."""
     wrong, right = FOLLOWED[advice]
     wrong(told, shop)
-    assert any(each.advice.startswith(advice) for each in findings(told)), findings(told)
+    (named, *_) = (each for each in findings(told) if each.advice.startswith(advice))
+    assert re.search(EXPLAINED[advice], linked(told, named.page)), linked(told, named.page)
     told.post("/control/reset/")
     shop.received.clear()
     told.settings(webhook_url=shop.url, webhook_timing="after_response")

@@ -156,7 +156,7 @@ def test_rules_that_never_matched(told: PaymentSandbox) -> None:
     finding = only(told)
     assert (finding.rule, finding.kind) == ("SCN-02", "hint")
     assert finding.problem == "A rule of the scenario 'two' never matched"
-    assert finding.requests == ('rule 1: when {"amount": 7}',)
+    assert finding.requests == ('rule 2: when {"amount": 7}',)
     told.review().assert_clean()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+SOURCE = f"{Path(__file__).parents[2] / 'sandbox'}/"
 COUNTED_THREADS = ("server", "request", "courier")
 SETTLE_SECONDS = 10
 
@@ -30,10 +31,10 @@ class Followed:
         if not self.is_on or event != "call":
             return
         path = frame.f_code.co_filename
-        at = path.rfind("/payment_sandbox/")
         thread = threading.current_thread().name
-        if at >= 0 and thread in COUNTED_THREADS:
-            self.calls.append((thread, path[at + 17 :], frame.f_code.co_qualname))
+        if path.startswith(SOURCE) and thread in COUNTED_THREADS:
+            module = path.removeprefix(SOURCE).removeprefix("payment_sandbox/")
+            self.calls.append((thread, module, frame.f_code.co_qualname))
 
     def during(self, work: Callable[[], object]) -> dict[str, int]:
         """What some work takes."""

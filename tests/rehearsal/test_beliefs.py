@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.rehearsal.books import BookProblem
-from payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, Ran, name_of
-from payment_sandbox.rehearsal.judging import Judged
 from payment_sandbox.scenarios.variation import Asked, Step
+from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, Ran, name_of
+from pytest_payment_sandbox.rehearsal.judging import Judged
 from tests.rehearsal.test_rehearsing import LOCKED, rehearsed
 from tests.support.state_files import NOON
 from tests.support.suites import suite

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.rehearsal.books import BookEntry, Truth, compare, missed, unpaid, went_back
-from payment_sandbox.rehearsal.judging import read_books
+from payment_sandbox import BookEntry, PaymentSandbox
+from pytest_payment_sandbox.rehearsal.books import Truth, compare, missed, truths_of, unpaid, went_back
+from pytest_payment_sandbox.rehearsal.judging import read_books
 
 
 def entry(**fields: Any) -> BookEntry:
@@ -75,11 +76,27 @@ def test_money_for_an_order_that_the_shop_does_not_know() -> None:
     assert kinds([], truth(received=0)) == []
 
 
+def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: PaymentSandbox) -> None:
+    """So a shop that cancels a sale may say that nobody pays for it."""
+    attempt = {"payment_method": "credit-card", "capture_mode": "manual"}
+    order = {"currency": "EUR", "amount": 1000, "transactions": [attempt]}
+    url = f"{payment_sandbox.base_url}/v1/orders/"
+    order_id = payment_sandbox.session.post(url, json=order).json()["id"]
+    payment_sandbox.act(order_id)
+    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
+    assert project is not None
+    assert truths_of(project)[order_id].capturable
+    payment_sandbox.session.delete(f"{url}{order_id}/")
+    assert not truths_of(project)[order_id].capturable
+
+
 def test_an_authorization_that_the_shop_does_not_know() -> None:
     """It is missed while it can still be captured."""
     authorized = {"a": truth(received=0, authorized=1000, capturable=True)}
     assert [problem.kind for problem in missed([entry(paid=0)], authorized)] == ["payment-missed"]
     assert missed([entry()], authorized) == []
+    unknown = missed([], authorized)
+    assert [problem.kind for problem in unknown] == ["unknown-money"]
     assert unpaid([entry()], authorized) == []
     assert [problem.kind for problem in unpaid([entry()], {"a": truth(received=0)})] == ["paid-for-nothing"]
 

@@ -36,7 +36,7 @@ def met(sandbox: PaymentSandbox) -> set[str]:
     """What was met of methods and webhooks."""
     project = sandbox._project
     assert project is not None
-    return {one.what or one.subject for one in met_by(project) if one.group in ("method", "webhook")}
+    return {one.what or one.subject for one in met_by(project, ()) if one.group in ("method", "webhook")}
 
 
 def place(sandbox: PaymentSandbox, method: str, **more: Any) -> dict[str, Any]:
@@ -148,6 +148,40 @@ def test_it_is_told_at_the_end(tmp_path: Path) -> None:
     assert rows["refusals"]["SET-49"] == ["test_shop.py::test_refused"]
     assert rows["webhooks"]["lost"] == ["test_shop.py::test_declined"]
     assert told["percent"] == pytest.approx(100 * 2 / len(rows["wallet-web"]), abs=0.1)
+
+
+CARELESS = """
+def careless(payment_sandbox, webhook_receiver):
+    payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
+    payment_sandbox.act(place(payment_sandbox)["id"])
+    payment_sandbox.client.wait(idle=True)
+
+
+def test_careless(payment_sandbox, webhook_receiver):
+    careless(payment_sandbox, webhook_receiver)
+"""
+ON_PURPOSE = """
+
+@pytest.mark.payment_review("error", expect=["HOOK-08"])
+def test_on_purpose(payment_sandbox, webhook_receiver):
+    careless(payment_sandbox, webhook_receiver)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "line"), [(CARELESS, "  answered wrongly: paid"), (CARELESS + ON_PURPOSE, "")]
+)
+def test_a_mistake_does_not_count(tmp_path: Path, tests: str, line: str) -> None:
+    """It is named; a test that makes it on purpose counts."""
+    ran = suite(tmp_path, tests, "--payment-coverage", "--payment-coverage-report=out.json")
+    (row,) = (each for each in ran.stdout.splitlines() if each.startswith("  wallet-web"))
+    assert row.endswith(line or "refund failed"), row
+    assert ("answered wrongly" in row) is bool(line)
+    told = json.loads((tmp_path / "out.json").read_text())
+    (noted,) = (each for each in told["rows"] if each["row"] == "wallet-web")
+    cells, wrong = noted["cells"], noted["wrong"]
+    assert wrong["paid"] == ["test_shop.py::test_careless"]
+    assert cells["paid"] == ([] if line else ["test_shop.py::test_on_purpose"])
 
 
 @pytest.mark.prove

@@ -8,8 +8,10 @@ import requests
 
 import payment_sandbox
 from payment_sandbox.operations.review.lessons import LESSONS, PAGE
-from payment_sandbox.rehearsal.books import CHECKS
 from payment_sandbox.testing.project import PaymentSandbox
+from pytest_payment_sandbox.rehearsal import judging as judging_module
+from pytest_payment_sandbox.rehearsal.books import CHECKS
+from pytest_payment_sandbox.rehearsal.leaks import SECRET
 from tests.support.driver import Sandbox
 
 SOURCE = Path(payment_sandbox.__file__).parent
@@ -26,8 +28,8 @@ def test_every_finding_of_the_review_has_a_lesson() -> None:
 
 def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
     """But for those whose words are the user's own, and those about the run itself."""
-    judging = (SOURCE / "rehearsal" / "judging.py").read_text()
-    kinds = {*CHECKS, *re.findall(r'Problem\("([a-z-]+)"', judging), "unknown-money"}
+    judging = "".join(path.read_text() for path in Path(judging_module.__file__).parent.glob("*.py"))
+    kinds = {*CHECKS, SECRET, *re.findall(r'Problem\(\s*"([a-z-]+)"', judging)}
     assert kinds - {"test", "invariant", "not-judged"} <= LESSONS.keys()
 
 

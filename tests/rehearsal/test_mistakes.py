@@ -62,7 +62,13 @@ def test_a_rehearsal_finds_a_mistake_by_itself(mistake: str) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
-    assert json.loads(ran.stdout)["found"]
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(line["mistake"], line["found"]) for line in lines[:3]] == [
+        (None, False),
+        (None, False),
+        (mistake, True),
+    ]
+    assert lines[-1]["with_books"] == 1
 
 
 def test_every_mistake_can_be_planted(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.rehearsal.changes import parse_changed_step
 from payment_sandbox.scenarios import variations
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.library import written
+from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from tests.support.blocks import blocks
 from tests.support.suites import passed, suite
 
@@ -136,6 +136,18 @@ def test_nobody_is_told(payment_sandbox):
     assert not any("sent no webhook" in finding["sentence"] for finding in told["findings"])
 
 
+@pytest.mark.parametrize("marker", ["", '@pytest.mark.payment_review(expect=["HOOK-03"])'])
+def test_a_mistake_that_is_meant_is_meant_in_a_rehearsal_too(tmp_path: Path, marker: str) -> None:
+    """It is no finding of the run as it is, nor of one with a variation."""
+    untold = f"""
+{marker}
+def test_nobody_is_told(payment_sandbox):
+    payment_sandbox.act(place(payment_sandbox)["id"])
+"""
+    _, told, _ = rehearsed(tmp_path, untold, "--payment-review=error", "--payment-rehearse-budget=1s")
+    assert any("sent no webhook" in finding["sentence"] for finding in told["findings"]) is not bool(marker)
+
+
 def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> None:
     """It names the variation and its effect; the command shows it once more."""
     code, told, printed = rehearsed_until(finds, tmp_path, BOOKS + A_SALE)
@@ -157,8 +169,8 @@ def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> Non
 def test_two_runs_are_the_same(tmp_path: Path) -> None:
     """In what they try, in which order, and in what they find."""
     (tmp_path / "conftest.py").write_text("""
-from payment_sandbox.rehearsal.exploring import name_of
-from payment_sandbox.testing import rehearsing
+from pytest_payment_sandbox.rehearsal.exploring import name_of
+from pytest_payment_sandbox import rehearsing
 
 
 class Told(rehearsing.OneRun):
@@ -350,32 +362,3 @@ def test_the_page_names_every_change() -> None:
     assert [change.name for change in changes if f"`{change.name}`" not in shown] == []
     named = [(f"{kind}:1:{change.name}", change) for change in changes for kind in change.kinds]
     assert [name for name, change in named if parse_changed_step(name).change is not change] == []
-
-
-POLLS = """
-def poll(payment_sandbox, order_id):
-    url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
-    while True:
-        try:
-            if payment_sandbox.session.get(url, timeout=5).json()["status"] == "completed":
-                return
-        except CAUGHT:
-            continue
-
-def test_it(payment_sandbox):
-    url = f"{payment_sandbox.base_url}/v1/orders/"
-    order = payment_sandbox.session.post(url, json=ORDER, timeout=5).json()
-    payment_sandbox.act(order["id"])
-    poll(payment_sandbox, order["id"])
-"""
-
-
-@pytest.mark.parametrize("caught", ["()", "Exception"])
-def test_a_shop_that_asks_for_ever_is_a_finding(tmp_path: Path, caught: str) -> None:
-    """And holds nothing up, whatever it catches."""
-    ran = suite(
-        tmp_path, POLLS.replace("CAUGHT", caught), "--payment-rehearse", "--payment-rehearse-budget=20s"
-    )
-    assert ran.returncode == 1, ran.stdout
-    assert "the shop asks without end: GET /v1/orders/" in ran.stdout
-    assert "Set time limits" in ran.stdout or "set-time-limits" in ran.stdout

@@ -6,8 +6,8 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.serving.server import Server
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from tests.support.servers import make_server
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}

@@ -1,11 +1,14 @@
 """Rules of scenarios and faults are sentences."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.sentences import (
     fault_in_words,
+    rule_in_words,
     then_in_words,
     webhook_in_words,
     when_in_words,
@@ -16,11 +19,11 @@ from payment_sandbox.scenarios.sentences import (
     ("then", "words"),
     [
         ({"customer": "pays", "after": "PT10S"}, "the customer pays after 10 seconds"),
-        ({"customer": "fails", "reason": "Do not honour"}, "the customer fails (Do not honour)"),
+        ({"customer": "fails", "reason": "Do not honour"}, "the payment fails (Do not honour)"),
         ({"customer": "pays", "card": "declined"}, "the customer pays with declined"),
         (
             {"screening": "needs-time", "then": "passed", "after": "P2D"},
-            "the screening needs time, and passed after 2 days",
+            "the screening needs time, and then passes after 2 days",
         ),
         ({"processor": "fails", "after": "PT1H"}, "the processor refuses it after 1 hour"),
         ({"credit": "never"}, "the money never arrives"),
@@ -44,7 +47,7 @@ def test_what_happens_to_an_attempt(then: dict[str, Any], words: str) -> None:
             {"amount": {"gte": 100, "lt": 200}, "attempt": 2},
             "at least €1.00 and less than €2.00, attempt number 2",
         ),
-        ({"customer": {"email_address": "pays@*"}}, "email_address pays@*"),
+        ({"customer": {"email_address": "pays@*"}}, "e-mail pays@*"),
         ({"refund": True, "nth": 3}, "a refund, call number 3"),
     ],
 )
@@ -73,3 +76,49 @@ def test_what_happens_to_webhooks() -> None:
     assert webhook_in_words({"duplicate": 2}) == "the webhook comes 2 times"
     assert webhook_in_words({"delay": "PT1H"}) == "the webhook comes 1 hour late"
     assert webhook_in_words({"answer": 500}) == "the try counts as answered with 500"
+
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+ONLINE = ("wallet-web", "credit-card")
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "words"),
+    [
+        (
+            "rules",
+            {"when": {"payment_method": ["credit-card", "wallet-web"]}, "then": {"customer": "pays"}},
+            "For any online method: the customer pays.",
+        ),
+        (
+            "rules",
+            {"when": {"payment_method": ["credit-card"]}, "then": {"customer": "pays"}},
+            "For credit-card: the customer pays.",
+        ),
+        ("rules", {"then": {"screening": "declined"}}, "For every attempt: the screening declines."),
+        ("webhooks", {"then": {"duplicate": 2}}, "For every webhook: the webhook comes 2 times."),
+        (
+            "faults",
+            {"when": {"method": "POST", "nth": [1, 2]}, "then": {"status": 503}, "times": 3},
+            "For POST, call number 1 or 2: refused with 503, 3 times at most.",
+        ),
+    ],
+)
+def test_a_rule_is_a_sentence(kind: str, rule: dict[str, Any], words: str) -> None:
+    """All methods of an online payment have one name; a rule without a condition says so."""
+    assert rule_in_words(kind, rule, ONLINE) == words
+
+
+def test_rules_of_ready_scenarios_are_sentences() -> None:
+    """Each of them, without a name from the file format."""
+    catalogue = [
+        parse_yaml(path.read_text(encoding="utf-8")).data for path in sorted(SCENARIOS.glob("*.yaml"))
+    ]
+    said = [
+        rule_in_words(kind, rule)
+        for document in catalogue
+        for kind in ("rules", "webhooks", "faults")
+        for rule in document.get(kind, ())
+    ]
+    assert len(said) >= 12
+    assert not [words for words in said if "_" in words or "PT" in words]

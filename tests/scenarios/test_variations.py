@@ -12,8 +12,6 @@ from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.rehearsal.changes import changes_of, parse_changed_step
-from payment_sandbox.rehearsal.scenes import SCENES
 from payment_sandbox.scenarios import variations
 from payment_sandbox.scenarios.catalogue import ready_names
 from payment_sandbox.scenarios.effects import Duplicate
@@ -30,9 +28,11 @@ from payment_sandbox.scenarios.variation import (
     Variation,
     VariationOffer,
 )
-from payment_sandbox.testing import sequences
 from payment_sandbox.web.dashboard.faults import switches
 from payment_sandbox.web.docs.contents import page
+from pytest_payment_sandbox import sequences
+from pytest_payment_sandbox.rehearsal.changes import changes_of, parse_changed_step
+from pytest_payment_sandbox.rehearsal.scenes import SCENES
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 
@@ -74,7 +74,7 @@ def test_nothing_has_it_without_its_entry(payment_sandbox: PaymentSandbox, sandb
     assert "webhook-thrice" not in ready_names()
     assert "thrice" not in variations.sequences()
     assert "webhook-thrice" not in Dashboard(sandbox).open().text
-    assert "thrice" not in str(coverage(own(payment_sandbox)))
+    assert "thrice" not in str(coverage(own(payment_sandbox), ()))
     assert "three times" not in page("rehearsal", lambda: "").text
 
 
@@ -154,8 +154,8 @@ def own(sandbox: PaymentSandbox) -> Project:
 
 def met(sandbox: PaymentSandbox) -> dict[str, list[str]]:
     """What coverage tells of webhooks."""
-    (row,) = [row for row in coverage(own(sandbox)).others if row.title == "webhooks"]
-    return {name: list(places) for name, places in row.cells.items()}
+    (row,) = [row for row in coverage(own(sandbox), ()).others if row.title == "webhooks"]
+    return {name: list(cell.right) for name, cell in row.cells.items()}
 
 
 def test_every_entry_is_whole() -> None:

@@ -32,6 +32,11 @@ def main() -> None:
         _take(browser, "dashboard", (1440, 960), lambda page: page.goto(f"{base}{order['id']}/"))
         for name, open_page in PAGES.items():
             _take(browser, name, (420, 760), partial(open_page, sandbox))
+        wrong = Sandbox(server, webhook_url=shop.url, name="Socks & Co", mode="live")
+        shop.answer = partial(_refund, wrong)
+        refunded = _refunded_twice(wrong)
+        base = f"{server.url}/dashboard/{wrong.project['project_id']}/orders/"
+        _take(browser, "finding", (1440, 900), lambda page: page.goto(f"{base}{refunded['id']}/"))
     shop.close()
 
 
@@ -56,6 +61,26 @@ def _answers(sandbox: Sandbox) -> Callable[[Received], int]:
         return 204
 
     return answer
+
+
+def _refund(sandbox: Sandbox, received: Received) -> int:
+    """A shop that refunds with each webhook of a paid order, however often it comes."""
+    order = sandbox.read(received.body["order_id"])
+    if (
+        order["status"] == "completed" and order["amount"] == LINES_TOTAL
+    ):  # not a refund, which is an order, too
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    return 204
+
+
+def _refunded_twice(sandbox: Sandbox) -> dict[str, Any]:
+    """The order of a shop that refunds again when a webhook comes again."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
+    order = _placed(sandbox, 2001, "credit-card")
+    sandbox.advance("PT1M")
+    sandbox.pay(order)
+    sandbox.advance("PT2M")
+    return order
 
 
 def _placed(sandbox: Sandbox, number: int, method: str | None, **more: Any) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def test_every_answer_is_dated(server: Server) -> None:
     """By real time, as HTTP has it."""
     answer = requests.get(f"{server.url}/health/", timeout=5)
     assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer.headers["Date"])
-    assert answer.headers["Server"] == "payment-orders-sandbox"
+    assert answer.headers["Server"] == "payment-sandbox"
 
 
 def test_headers_have_a_limit_in_all(server: Server) -> None:

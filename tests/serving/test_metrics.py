@@ -23,15 +23,15 @@ def test_calls_are_counted(server: Server, sandbox: Sandbox) -> None:
 
 def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """And both are described."""
-    for name in ("prometheus_client", "prometheus_client.core"):
-        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "payment_sandbox_company.metrics", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)  # as if it were not installed
     with make_server() as server:
         answer = requests.get(f"{server.url}/metrics", timeout=9)
     check_answer("GET", "/metrics", answer)
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (501, "NotImplemented")
-    assert "prometheus-client" in error["value"]
-    assert "pip install 'payment-orders-sandbox[metrics]'" in error["value"]
+    assert "prometheus_client" in error["value"]
+    assert "pip install 'payment-sandbox-company'" in error["value"]
     responses = description_of("/metrics", "get")
     assert {"200", "501"} <= responses
 

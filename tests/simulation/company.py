@@ -25,10 +25,10 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset, Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import Interrupted, NotStored
-from payment_sandbox.storage.places import CLAIM_SECONDS, Undecided
+from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
+from payment_sandbox_company.places import CLAIM_SECONDS, Undecided
 from tests.simulation.database import Broken, Fault, Killed, Mistake, Shared, SimulatedDatabase
 from tests.simulation.world import World
 from tests.support.state_files import snapshot_of

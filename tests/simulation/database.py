@@ -16,7 +16,8 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.places import (
+from payment_sandbox.storage.rows import Row as StoredRow
+from payment_sandbox_company.places import (
     CLAIM_SECONDS,
     Changes,
     Head,
@@ -25,8 +26,7 @@ from payment_sandbox.storage.places import (
     Undecided,
     last_of,
 )
-from payment_sandbox.storage.rows import Row as StoredRow
-from payment_sandbox.storage.sharing import SharedStorage
+from payment_sandbox_company.sharing import SharedStorage
 from tests.simulation.world import World
 
 LOCK_SECONDS: Final = 4.0

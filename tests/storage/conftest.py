@@ -42,7 +42,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
 
 
 def _in_postgresql(server: Postgres) -> Iterator[Kept]:
-    from payment_sandbox.storage.postgresql import Database  # here: not everybody has its driver
+    from payment_sandbox_company.postgresql import Database  # here: not everybody has its driver
 
     address = server.new_database()
     database = Database(address, "this-server", REAL_TIME)

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from payment_sandbox.storage.batches import MOST, Batches
+from payment_sandbox_company.batches import MOST, Batches
 
 
 class Slow:

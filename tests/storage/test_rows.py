@@ -16,10 +16,10 @@ from payment_sandbox.projects.registry import Registry, Storages
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import AgendaEntry, Snapshot, decode, encode
-from payment_sandbox.storage.places import job_body, read_job
 from payment_sandbox.storage.rows import DUE, Row, read_record, rows_of
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
+from payment_sandbox_company.places import job_body, read_job
 from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, name_first
 from tests.support.postgres import Postgres, needs_postgres
 
@@ -72,7 +72,7 @@ def fill(storages: Storages) -> None:
 @needs_postgres
 def test_both_databases_hold_the_same_rows(postgresql: Postgres, tmp_path: Path) -> None:
     """In the same order; only how they are written is a matter of the database."""
-    from payment_sandbox.storage.postgresql import Database  # here: not everybody has its driver
+    from payment_sandbox_company.postgresql import Database  # here: not everybody has its driver
 
     address, state = postgresql.new_database(), tmp_path / "state.db"
     with closing(StateFile(state)) as file, closing(Database(address, "me", REAL_TIME)) as database:

@@ -20,7 +20,7 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 def description() -> dict[str, Any]:
     """The API description, made strict: a response key that it does not name is an error."""
     public_url = "http://sandbox.example"
-    app = make_app(made_registry(), public_url=public_url)
+    app = make_app(made_registry(), public_url=public_url).complete()
     described: dict[str, Any] = json.loads(document(app, public_url, make_app))
     for name in CLOSED:
         described["components"]["schemas"][name]["additionalProperties"] = False

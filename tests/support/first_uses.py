@@ -17,7 +17,8 @@ from random import Random  # noqa: TID251 (an order of its own for each thread)
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-PACKAGE = Path(__file__).parents[2] / "sandbox" / "payment_sandbox"
+SOURCE = Path(__file__).parents[2] / "sandbox"
+MAIN = "payment_sandbox"
 THREADS = 8
 PAUSE_SECONDS = 0.001  # enough for a thread to get as far as it can
 LOCK = "LOADING"
@@ -45,8 +46,9 @@ class LateImport(NamedTuple):
 
     @property
     def room(self) -> str:
-        """The room of its module; that of the package itself has no name."""
-        return (*self.module.split("."), "")[1]
+        """The room of its module; that of the main package itself has no name, a wing is a room."""
+        package, _, inner = self.module.partition(".")
+        return inner.partition(".")[0] if package == MAIN else package
 
     @property
     def library(self) -> str:
@@ -74,10 +76,10 @@ class Result(NamedTuple):
 
 @cache
 def late_imports() -> tuple[LateImport, ...]:
-    """Every import in a function of the package, once for each module."""
+    """Every import in a function of the packages, once for each module."""
     imports: dict[LateImport, None] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
         module = ".".join(part for part in parts if part != "__init__")
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node, is_locked in _inner(tree, is_late=False, is_locked=False):
@@ -208,7 +210,7 @@ def _races(imports: Sequence[LateImport]) -> Result:
         else:
             result.tried.append(late.name)
             result.problems[late.name] = in_fork(partial(race, [late]))
-    for library in sorted({late.library for late in imports} - {PACKAGE.name}):
+    for library in sorted({late.library for late in imports} - {MAIN}):
         entries = [late for late in imports if late.library == library and not late.is_loaded]
         for first in range(len(entries) if len(entries) > 1 else 0):
             name = f"{library}, first {entries[first].name}"

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from payment_sandbox.scenarios.variations import sequences
 from payment_sandbox.testing.project import PaymentSandbox
-from payment_sandbox.testing.sequences import FIXTURE, arrange
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from pytest_payment_sandbox.sequences import FIXTURE, arrange
 
 TRANSFER = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
 

@@ -1,15 +1,12 @@
 """The shop's own jobs, on the agenda of a test's project."""
 
 import asyncio
-import sys
 from datetime import UTC, datetime, timedelta
-from types import FrameType
 from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.times import LAST_MOMENT, Period
-from payment_sandbox.projects.jobs import Job, Jobs
+from payment_sandbox.kernel.times import LAST_MOMENT
 from payment_sandbox.testing.project import PaymentJobWarning, PaymentSandbox
 from tests.support.in_process import on_a_loop, place, shop_that
 
@@ -103,32 +100,6 @@ def test_a_reset_ends_them(payment_sandbox: PaymentSandbox) -> None:
     payment_sandbox.every("PT1M", print)
     payment_sandbox.client.reset()
     assert payment_sandbox.client.agenda() == []
-
-
-def calls_in_quiet_times(spelling: str) -> int:
-    """How many functions are called to run a job for the last time in forty days without an event."""
-    begun, period, calls = datetime(2026, 3, 1, tzinfo=UTC), Period.parse(spelling), 0
-    jobs, until = Jobs(), begun + timedelta(days=40)
-    jobs.add(Job("look", period, period.after(begun), lambda: None))
-    jobs.skips_quiet_times = True
-
-    def count(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        taken = [jobs.take(until, None) for _ in range(4)]
-    finally:
-        sys.setprofile(before)
-    assert [job and job.at for job in taken] == [begun + period.rest, begun + 2 * period.rest, until, None]
-    return calls
-
-
-def test_quiet_times_are_skipped_at_once() -> None:
-    """A run every minute takes no more than one every day."""
-    assert calls_in_quiet_times("PT1M") == calls_in_quiet_times("P1D")
 
 
 def test_a_job_ends_with_the_calendar(payment_sandbox: PaymentSandbox) -> None:

@@ -146,7 +146,7 @@ def test_a_frozen_host_clock_stays_outside(tmp_path: Path) -> None:
 def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
     """It imports nothing heavy."""
     code = (
-        "import sys, pytest; before = set(sys.modules); import payment_sandbox.testing.plugin; "
+        "import sys, pytest; before = set(sys.modules); import pytest_payment_sandbox.plugin; "
         "print(*sorted(set(sys.modules) - before))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -154,12 +154,12 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
         "payment_sandbox",
         "payment_sandbox.interrupts",
         "payment_sandbox.loading",
-        "payment_sandbox.testing",
-        "payment_sandbox.testing.exploring_options",
-        "payment_sandbox.testing.options",
-        "payment_sandbox.testing.plugin",
-        "payment_sandbox.testing.sequences",
         "payment_sandbox.version",
+        "pytest_payment_sandbox",
+        "pytest_payment_sandbox.exploring_options",
+        "pytest_payment_sandbox.options",
+        "pytest_payment_sandbox.plugin",
+        "pytest_payment_sandbox.sequences",
     ]
 
 

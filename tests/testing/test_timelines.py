@@ -31,7 +31,7 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
     for words in (
         "scenario mine",
         "POST /v1/orders/ -> 201",
-        "no rule matched; nearest is rule 0: amount expected 5, was 1295",
+        "no rule matched; nearest is rule 1: amount expected 5, was 1295",
         " is new",
         " is completed",
         ", try 1: 200",

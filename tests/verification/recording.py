@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from payment_sandbox.orders.actions import ActionName, Actor
-from payment_sandbox.verification.verifying import Model, model
+from payment_sandbox_verify.verifying import Model, model
 
 LINES = [{"merchant_order_line_id": "socks", "name": "Socks", "amount": 500, "quantity": 2}]
 CUSTOMER = {"first_name": "Jan", "country": "NL", "email_address": "jan@example.com"}

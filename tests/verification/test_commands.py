@@ -14,8 +14,8 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
-from payment_sandbox.verification.comparing import as_data, compare, lines
-from payment_sandbox.verification.verifying import model, service_at
+from payment_sandbox_verify.comparing import as_data, compare, lines
+from payment_sandbox_verify.verifying import model, service_at
 from tests.support.servers import make_server
 from tests.verification.recording import recorded
 

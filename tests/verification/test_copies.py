@@ -9,8 +9,8 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.verification.comparing import compare, written
-from payment_sandbox.verification.verifying import model, service_at
+from payment_sandbox_verify.comparing import compare, written
+from payment_sandbox_verify.verifying import model, service_at
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 from tests.verification.differing import DIFFERENT, DifferingSession, Exchange

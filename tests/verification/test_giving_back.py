@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.verification.answer import ServiceAnswer
-from payment_sandbox.verification.samples import CARD, INVOICE, by, some
-from payment_sandbox.verification.service import REFUNDED, Service
-from payment_sandbox.verification.verifying import model
+from payment_sandbox_verify.answer import ServiceAnswer
+from payment_sandbox_verify.samples import CARD, INVOICE, by, some
+from payment_sandbox_verify.service import REFUNDED, Service
+from payment_sandbox_verify.verifying import model
 from tests.verification.differing import DifferingSession, Exchange, Way
 
 PART = {"description": "a part", "amount": 250}

@@ -12,13 +12,13 @@ import pytest
 import requests
 
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.verification import fetching
-from payment_sandbox.verification import service as service_module
-from payment_sandbox.verification.checks import NotVerified
-from payment_sandbox.verification.fetching import ANSWER_BYTES_MAX
-from payment_sandbox.verification.probing import Verdict
-from payment_sandbox.verification.service import TRIES, Service
-from payment_sandbox.verification.verifying import is_live, model, verify
+from payment_sandbox_verify import fetching
+from payment_sandbox_verify import service as service_module
+from payment_sandbox_verify.checks import NotVerified
+from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
+from payment_sandbox_verify.probing import Verdict
+from payment_sandbox_verify.service import TRIES, Service
+from payment_sandbox_verify.verifying import is_live, model, verify
 from tests.verification.differing import DifferingSession, Exchange
 
 ORDER = {"id": "5a4dbeef", "status": "new", "flags": ["is-test"]}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.verification.probes import all_probes, patience
-from payment_sandbox.verification.probing import Probe, Reported, Verdict, run, sum_up
-from payment_sandbox.verification.verifying import model, usual
+from payment_sandbox_verify.probes import all_probes, patience
+from payment_sandbox_verify.probing import Probe, Reported, Verdict, run, sum_up
+from payment_sandbox_verify.verifying import model, usual
 
 PROBES = [each for each in all_probes() if each.run.__module__ == patience.__name__]
 QUICK = [each for each in PROBES if each.run is not patience.of_a_shop_that_is_slow]  # in real time, too

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.receiver import WebhookReceiver
-from payment_sandbox.verification.comparing import Compared, compare_recorded
-from payment_sandbox.verification.probing import Verdict
-from payment_sandbox.verification.recorded import HarRefused, read_har
+from payment_sandbox_verify.comparing import Compared, compare_recorded
+from payment_sandbox_verify.probing import Verdict
+from payment_sandbox_verify.recorded import HarRefused, read_har
 from tests.verification.recording import Change, Recorder, careful, recorded
 
 

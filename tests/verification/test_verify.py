@@ -7,12 +7,12 @@ import pytest
 import requests
 
 from payment_sandbox.fidelity.ledger import rules
-from payment_sandbox.verification.checks import NotVerified
-from payment_sandbox.verification.comparing import Compared, compare, written
-from payment_sandbox.verification.probes import all_probes
-from payment_sandbox.verification.probing import Reported, Verdict, run, sum_up
-from payment_sandbox.verification.service import NOT_LIVE
-from payment_sandbox.verification.verifying import is_live, model, usual, verify
+from payment_sandbox_verify.checks import NotVerified
+from payment_sandbox_verify.comparing import Compared, compare, written
+from payment_sandbox_verify.probes import all_probes
+from payment_sandbox_verify.probing import Reported, Verdict, run, sum_up
+from payment_sandbox_verify.service import NOT_LIVE
+from payment_sandbox_verify.verifying import is_live, model, usual, verify
 from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange
 
 ASKED_MIN = 295

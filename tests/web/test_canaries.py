@@ -21,6 +21,7 @@ from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.copies import test_code as copied_test
+from payment_sandbox.web.dashboard.reproductions import reproduction
 from payment_sandbox.web.examples import played
 from payment_sandbox.web.routes import Facts, described_routes
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
@@ -142,7 +143,7 @@ class Flood:
 
     def routes(self) -> Iterator[tuple[Rule, str, Facts]]:
         """The routes to call, with their methods."""
-        for rule, facts in described_routes(self.app):
+        for rule, facts in described_routes(self.app.complete()):
             if rule.endpoint not in NOT_CALLED:
                 yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
 
@@ -240,8 +241,12 @@ class Flood:
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
             with self.app.app_context():
                 order = self.project.find_order(order_id)
-                code = copied_test(self.project, order, review_order(self.project.epoch, order))
-                self.look("copy as pytest", code or "")
+                findings = review_order(self.project.epoch, order)
+                codes = (
+                    copied_test(self.project, order),
+                    reproduction(self.project, order, findings),
+                )
+                self.look("copy as pytest", "\n".join(filter(None, codes)))
         if not repeated:
             kept = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
             self.look("state file", kept.decode(errors="replace"))
@@ -341,11 +346,11 @@ def test_whatever_is_repeated_is_a_field() -> None:
     with make_server() as server:
         fields = [
             f"{rule.endpoint}/{field.path}"
-            for rule, facts in described_routes(server.app)
+            for rule, facts in described_routes(server.app.complete())
             if facts.reads is not None
             for field in fields_of(facts.reads())
         ]
-        endpoints = {rule.endpoint for rule, _ in described_routes(server.app)}
+        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.complete())}
     for pattern in REPEATED:
         assert any(re.match(pattern, field) for field in fields), pattern
     assert NOT_CALLED.keys() <= endpoints

@@ -35,7 +35,11 @@ def test_the_description_is_served_and_valid(server: Server) -> None:
     described = requests.get(f"{server.url}/openapi.json", timeout=10).json()
     assert described["openapi"].startswith("3.1")
     OpenAPIV31SpecValidator(described).validate()
-    rules = [rule for rule, _ in described_routes(server.app) if not rule.endpoint.startswith("dashboard.")]
+    rules = [
+        rule
+        for rule, _ in described_routes(server.app.complete())
+        if not rule.endpoint.startswith("dashboard.")
+    ]
     routes = {rule.rule.replace("<", "{").replace(">", "}") for rule in rules}
     assert routes == described["paths"].keys()
 
@@ -111,7 +115,7 @@ def test_it_says_where_the_server_is() -> None:
 
 def test_a_route_without_facts_does_not_start() -> None:
     """Whoever adds one is told how to declare it."""
-    app = make_app(made_registry(), public_url="http://sandbox.example")
+    app = make_app(made_registry(), public_url="http://sandbox.example").complete()
     more = Blueprint("more", __name__)
     more.add_url_rule("/more/", view_func=lambda call: Response("more"))
     with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):

@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.docs.library import NAMES, title
+from payment_sandbox.web.docs.library import NAMES, TO_READ, title
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -28,10 +28,25 @@ def test_a_list_of_all_pages(server: Server) -> None:
     listed = requests.get(f"{server.url}/llms.txt", timeout=10)
     assert listed.headers["Content-Type"].startswith("text/plain")
     lines = re.findall(r"^- \[(.+)\]\((.+)\): (.+)$", listed.text, re.MULTILINE)
-    assert [address for _, address, _ in lines] == [f"{server.url}/docs/{name}.md" for name in NAMES]
+    rest = [name for name in NAMES if name not in TO_READ]
+    assert [address for _, address, _ in lines] == [
+        f"{server.url}/docs/{name}.md" for name in (*TO_READ, *rest)
+    ]
     assert all(about[0].isupper() or about[0] == "`" for _, _, about in lines), lines
     assert all(about.endswith(".") and "](" not in about and "{{" not in about for _, _, about in lines)
     assert requests.get(lines[-1][1], timeout=10).status_code == 200
+
+
+def test_the_list_begins_with_five_pages_to_read(server: Server) -> None:
+    """Programs that read have little room: all pages together are ten times as long."""
+    listed = requests.get(f"{server.url}/llms.txt", timeout=10).text
+    begin, _, _ = listed.partition("\n## Begin\n")
+    assert "## Read these five pages" in begin
+    addresses = re.findall(r"\((http[^)]+)\): ", begin)
+    assert len(addresses) == 5
+    read = sum(len(requests.get(address, timeout=10).content) for address in addresses)
+    assert read < 60_000
+    assert len(begin) < 2000
 
 
 def test_an_unknown_page_names_those_that_there_are(server: Server) -> None:

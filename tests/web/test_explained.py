@@ -240,7 +240,7 @@ def paths(form: Form, before: str = "") -> list[str]:
     return found
 
 
-APP = make_app(made_registry(), public_url="http://sandbox.example")
+APP = make_app(made_registry(), public_url="http://sandbox.example").complete()
 FACTS = {name: facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None}
 
 

@@ -87,7 +87,7 @@ def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) ->
     moved = browser.press(browser.open("orders/"), "P1D")
     before_the_move = ref(project_of(sandbox).epoch)
     (form,) = [form for form in moved.forms if form.action.endswith("/clock/back/")]
-    assert "Back at" in browser.send(form, {}, moved).ids["notice"]
+    assert "Undone: it is" in browser.send(form, {}, moved).ids["notice"]
     restored = ref(project_of(sandbox).epoch)
     sandbox.put("/control/state/", sandbox.get("/control/state/").json())
     gc.collect()

@@ -71,8 +71,8 @@ def test_a_step_says_why_it_went_otherwise(watched: Sandbox) -> None:
     by_rule = watched.place(card())
     watched.settle()
     told = story(watched, by_rule)
-    assert "the payment fails · rule 0 of of-the-test" in told
-    assert "503 · answered by the scenario" in told
+    assert "the payment fails · rule 1 of of-the-test" in told
+    assert "webhook, try 1: error · 503 (fault)" in told
     watched.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     watched.call("GET", f"/v1/orders/{by_rule['id']}/")
     assert "503 · by a fault of the sandbox: answer lost (503 instead)" in story(watched, by_rule)

@@ -105,12 +105,11 @@ class Sentences:
             )
 
     def _webhook(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
-        status, error = data["status"], data["error"]
+        status, error, fault = data["status"], data["error"], data["fault"]
         answer = f"answered {status} in {data['duration_ms']:.0f} ms" if status else error
         parts = [
             f"webhook {data['order_status']} to {data['url']}",
-            answer,
-            data["warning"],
+            *((answer, data["warning"]) if fault is None else (f"{fault}, never sent",)),
             f"order {data['order_id']}",
         ]
         if data["next_at"] is not None:
@@ -118,6 +117,7 @@ class Sentences:
         elif data["state"] == "failed":
             parts.append(f"attempt {data['number']} was the last one")
         colour = BAD if error or (status or 0) >= FAILING else NOTABLE if data["warning"] else GOOD
+        colour = colour if fault is None else NOTABLE
         yield _line(project, "webhook", data, "  ".join(filter(None, parts)), colour)
 
     def _waiting(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:

@@ -8,11 +8,13 @@ from typing import Final, NoReturn
 
 import click
 
+from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
-from payment_sandbox.cli.rehearse import rehearse
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.cli.verify import import_journal, verify
+from payment_sandbox.extensions import COMMANDS as COMMANDS_GROUP
+from payment_sandbox.extensions import OF_COMMANDS as ELSEWHERE
+from payment_sandbox.extensions import NotInstalled, installed, load, missing_library
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -20,7 +22,27 @@ PROGRAM: Final = "payment-sandbox"
 INTERRUPTED: Final = 130  # as shells report it
 
 
-@click.group(cls=Group, invoke_without_command=True)
+class Program(Group):
+    """The commands of this distribution, and those that others register."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Name all commands that are installed."""
+        return sorted({*super().list_commands(context), *installed(COMMANDS_GROUP)})
+
+    def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command; one whose distribution is missing says how to install it."""
+        if (command := super().get_command(context, cmd_name)) is not None or cmd_name not in ELSEWHERE:
+            return command
+        try:
+            loaded: click.Command = load(
+                COMMANDS_GROUP, cmd_name, ELSEWHERE[cmd_name], f"{PROGRAM} {cmd_name}"
+            )
+        except NotInstalled as missing:
+            raise click.ClickException(str(missing)) from missing
+        return loaded
+
+
+@click.group(cls=Program, invoke_without_command=True)
 @click.version_option(__version__, prog_name=PROGRAM)
 @click.pass_context
 def commands(context: click.Context) -> None:
@@ -66,6 +88,14 @@ def schema() -> None:
     say(*json.dumps(file_schema(), indent=2).split("\n"))
 
 
+@commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
+def skill() -> None:
+    """Print a skill for coding agents: integrate in five steps, and check each."""
+    from payment_sandbox.web.docs import library
+
+    say(*library.skill().rstrip().split("\n"))
+
+
 @commands.command(epilog="Example: payment-sandbox completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -78,7 +108,7 @@ def completion(shell: str) -> None:
     say(*source.split("\n"))
 
 
-for _command in (serve, rehearse, verify, import_journal, *COMMANDS):
+for _command in (serve, mcp, *COMMANDS):
     commands.add_command(_command)
 
 
@@ -103,6 +133,8 @@ def _run() -> NoReturn:
         fail(" ".join([*error.format_message().split(), *_example(error)]))
     except OSError as error:
         fail(f"cannot write: {error.strerror}")
+    except ModuleNotFoundError as error:
+        fail(str(missing_library(error)))
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to clean up

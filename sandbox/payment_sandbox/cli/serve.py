@@ -30,7 +30,7 @@ from payment_sandbox.cli.options import (
     scenario_names,
     trust_in,
 )
-from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_parent
+from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_stdin
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.loading import LOADING
@@ -329,6 +329,7 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--max-megabytes-in-all", type=NumberOption(1), help="How much this server may keep.")
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option("--ready-file", type=a_file, help="A JSON file to write when ready.")
+@click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends, as for a test runner.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--quiet", is_flag=True, help="Print no lines about calls, webhooks and statuses.")
 def serve(
@@ -345,8 +346,8 @@ def serve(
     port = _stand_in(hosts, port, options) if hosts else port
     check_options(host, {**options, "workers": workers})
     beside = BESIDE in os.environ
-    if host not in LOOPBACK and not options["control_token"]:
-        options["control_token"] = secrets.token_urlsafe(24)
+    with_stdin = options.pop("stop_with_stdin") or beside
+    options["control_token"] = _control_token(host, options["control_token"])
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
@@ -356,24 +357,30 @@ def serve(
     security, is_worker = _security(host, options), workers > 1 or beside
     server = _start(host, port, observer=activity, security=security, is_worker=is_worker, **options)
     others = Workers(workers - 1, server.port, options["control_token"])
-    if beside:
-        stop_with_parent(stopped.set)
-    else:
+    if with_stdin:
+        stop_with_stdin(stopped.set)
+    if not beside:
         write_ready(ready_file, server)
         announced = Announced(server, host, options["control_token"], hosts)
         announce(announced, as_json=log_format == "json")
     with activity or nullcontext():
         others.begin()
-        _warm_up(stopped)
+        _warm_up(server, stopped)
         stopped.wait()
         others.begin_to_end()
         server.stop(NOTICED_SECONDS)
         others.end()
 
 
-def _warm_up(stopped: Event) -> None:
-    """Load what the server's threads need, once the first requests are answered."""
+def _control_token(host: str, given: str | None) -> str | None:
+    """The token that was given, or a new one if others can reach the server."""
+    return given or (None if host in LOOPBACK else secrets.token_urlsafe(24))
+
+
+def _warm_up(server: "Server", stopped: Event) -> None:
+    """Load the pages, and what the server's threads need, once the first requests are answered."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
+        server.app.complete()
         with LOADING:
             from payment_sandbox.serving.posting import warm_up
 

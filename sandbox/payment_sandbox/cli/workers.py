@@ -61,12 +61,12 @@ class Workers:
             self._is_over.wait(AGAIN_SECONDS)
 
 
-def stop_with_parent(stop: Callable[[], None]) -> None:
-    """Call ``stop`` once the process that started this one is gone."""
+def stop_with_stdin(stop: Callable[[], None]) -> None:
+    """Call ``stop`` once standard input ends: the process that started this one has closed it, or is gone."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):
             pass
         stop()
 
-    start(Thread(target=wait, name="parent", daemon=True))
+    start(Thread(target=wait, name="stdin", daemon=True))

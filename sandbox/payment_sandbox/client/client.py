@@ -346,6 +346,11 @@ class SandboxClient(Calls):
         """List all that happened, causes before effects."""
         return self._items("/control/timeline/", {"order_id": order_id})
 
+    def report(self, order_id: str | None = None) -> str:
+        """Return the timeline and the findings of the review as text, for the report of a failed test."""
+        answer: answers.Report = self.call("GET", "/control/report/", query={"order_id": order_id})
+        return answer["text"]
+
     def status(self, order_id: str) -> str | None:
         """Return an order's status without a journal entry; None if the order no longer exists."""
         try:

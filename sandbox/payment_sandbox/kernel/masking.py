@@ -188,17 +188,17 @@ def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> 
 
 def _masked(text: str, api_key: str | None) -> str:
     lower = text.lower()
+    if (
+        api_key
+    ):  # first: digits of the key may look like a card number, and masking those would leave the rest
+        if "basic" in lower:
+            text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
+        text = text.replace(api_key, MASK)
     if any(map(lower.__contains__, _HINTS)):
         text = _mask_nested_codes(text)
         text = _CODE_TAG.sub(rf"\1{MASK}", text)
         text = _CODE.sub(_mask_code, text)
-    if _may_have_number(text):
-        text = _DIGITS.sub(_mask_digits, text)
-    if not api_key:
-        return text
-    if "basic" in lower:
-        text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
-    return text.replace(api_key, MASK)
+    return _DIGITS.sub(_mask_digits, text) if _may_have_number(text) else text
 
 
 def _may_have_number(text: str) -> bool:

@@ -165,7 +165,6 @@ class _Walk:
         if self._epoch.jobs and (job := self._next_job(until)) is not None:
             return run_job(self._project, self._epoch, job)
         orders = _step(self._project, self._epoch, until or LAST_MOMENT)
-        self._epoch.jobs.note_event()
         has_time_passed = until is None or until > self._epoch.timeline.now
         if orders or (orders is None and not has_time_passed):
             return orders
@@ -173,7 +172,8 @@ class _Walk:
 
     def _next_job(self, until: datetime | None) -> Job | None:
         due = next_due(self._epoch, until)
-        return self._epoch.jobs.take(until, due.at if due is not None else None)
+        before = due.at if due is not None else None
+        return self._epoch.jobs.take(until, before, self._epoch.rehearsal.next_run)
 
     def settle(self, orders: Orders | None = None) -> bool:
         """Wait for the webhooks of these orders, or for all in flight; False if a limit is reached first."""

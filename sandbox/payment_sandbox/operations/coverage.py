@@ -1,19 +1,25 @@
-"""Coverage: which of all possible outcomes, webhooks and refusals a project has met."""
+"""Coverage: which of all possible outcomes, webhooks and refusals a shop has met, and answered rightly.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+A case counts if the shop met it in a run, and the judge has no open finding about it. What a person played by
+hand, such as with "What if …", stands apart: it does not show that the shop gets there by itself.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
 
 from payment_sandbox.methods import BY_NAME, NAMES
+from payment_sandbox.operations.review import Finding
 from payment_sandbox.orders.authorization import Taken
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import kinds_of_refusals
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variations import is_lost, met_by_webhooks
+from payment_sandbox.scenarios.variations import met_by_webhooks
 
 METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
 
@@ -25,6 +31,13 @@ SCREENED_OUT, SCREENED_LATE = "declined by screening", "screening took time"
 REFUNDED, REFUNDED_IN_PART, REFUND_FAILED = "refunded", "refunded in part", "refund failed"
 STORED, CHARGED_AGAIN, CHARGE_FAILED = "card stored", "stored card charged", "stored card declined"
 
+TAKEN_BY_HAND: Final[Mapping[str, Sequence[str]]] = {
+    "capture": (CAPTURED, CAPTURED_IN_PART),
+    "void": (VOIDED,),
+    "refund": (REFUNDED, REFUNDED_IN_PART, REFUND_FAILED),
+    "cancel": (CANCELLED,),
+}
+CREATED: Final = "create"
 DELIVERED: Final = "delivered"
 CONTROL_RULES: Final = ("CTL-",)
 
@@ -65,41 +78,81 @@ def refusal_rules() -> list[str]:
     return sorted(rule for rule in rules if rule and not rule.startswith(CONTROL_RULES))
 
 
-def met_by(project: Project) -> dict[Met, list[str]]:
-    """Find the cells that a project has met, with the ids of the orders or the refused requests."""
-    state = project.epoch.state
+class CaseMet(NamedTuple):
+    """Where a case was met: ids of orders or refused requests, or names of tests."""
+
+    right: Sequence[str] = ()
+    wrong: Sequence[str] = ()  # the judge has an open finding about it
+    by_hand: Sequence[str] = ()
+
+
+NEVER: Final = CaseMet()
+HOW: Final = CaseMet._fields
+RIGHT, WRONG, BY_HAND = HOW
+
+
+def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
+    """Find the cells that a project has met, with what the judge has found in it."""
+    state, judged = project.epoch.state, _judged(project, findings)
     name = state.scenario.name
-    cells: dict[Met, dict[str, None]] = {
-        Met(RULE, name, f"rule {index + 1}"): {name: None} for index in state.rule_uses
+    places: dict[Met, dict[str, dict[str, None]]] = {
+        Met(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in state.rule_uses
     }
-    for met, where in chain(_met_ends(project), _met_webhooks(project), _met_refusals(project)):
-        cells.setdefault(met, {})[where] = None
-    return {met: list(places) for met, places in cells.items()}
+    cases = chain(_met_ends(project, judged), _met_webhooks(project, judged), _met_refusals(project, judged))
+    for met, how, where in cases:
+        places.setdefault(met, {}).setdefault(how, {})[where] = None
+    return {met: CaseMet(*(list(each.get(how, ())) for how in HOW)) for met, each in places.items()}
 
 
-MetAt = Iterator[tuple[Met, str]]
-"""Met cells, each with the id of an order or a request."""
+class _Judged(NamedTuple):
+    """What is about orders and requests: open findings, and actions by hand."""
+
+    wrong: Container[str | None]  # ids of orders and of records
+    by_hand: Container[tuple[str | None, str]]  # ids of orders, with what was done
+
+    def order(self, order: Order, end: str = "") -> str:
+        """How a case of an order was met."""
+        if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
+            return WRONG
+        done = (CREATED, *(action for action, ends in TAKEN_BY_HAND.items() if end in ends))
+        return BY_HAND if any((order.id, action) in self.by_hand for action in done) else RIGHT
 
 
-def _met_ends(project: Project) -> MetAt:
+def _judged(project: Project, findings: Iterable[Finding]) -> _Judged:
+    mistakes = [finding for finding in findings if finding.is_open]
+    taken = project.epoch.journal.actions(None)
+    return _Judged(
+        {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by},
+        {(each.order_id, each.action) for each in taken if each.actor == MERCHANT},
+    )
+
+
+MetAt = Iterator[tuple[Met, str, str]]
+"""Met cells, each with how it was met, and the id of an order or a request."""
+
+
+def _met_ends(project: Project, judged: _Judged) -> MetAt:
     for order in project.epoch.store.orders_newest_first():
         for attempt in order.transactions if not order.is_refund else ():
-            yield from ((Met(METHOD, attempt.method, end), order.id) for end in _ends(order, attempt))
+            for end in _ends(order, attempt):
+                yield Met(METHOD, attempt.method, end), judged.order(order, end), order.id
 
 
-def _met_webhooks(project: Project) -> MetAt:
+def _met_webhooks(project: Project, judged: _Judged) -> MetAt:
     variations, settings = met_by_webhooks(), project.settings.as_mapping()
     for delivery in project.epoch.store.deliveries():
-        if delivery.state is DeliveryState.DELIVERED and not is_lost(delivery):
-            yield Met(WEBHOOK, DELIVERED, ""), delivery.order_id
+        order = project.epoch.store.order(delivery.order_id)
+        how = judged.order(order) if order is not None else RIGHT
+        if delivery.state is DeliveryState.DELIVERED and not delivery.is_lost:
+            yield Met(WEBHOOK, DELIVERED, ""), how, delivery.order_id
         met = (name for name, is_met in variations.items() if is_met(delivery, settings))
-        yield from ((Met(WEBHOOK, name, ""), delivery.order_id) for name in met)
+        yield from ((Met(WEBHOOK, name, ""), how, delivery.order_id) for name in met)
 
 
-def _met_refusals(project: Project) -> MetAt:
+def _met_refusals(project: Project, judged: _Judged) -> MetAt:
     for entry in project.epoch.journal.unmasked():
         if entry.rule is not None:
-            yield Met(REFUSAL, entry.rule, ""), entry.id
+            yield Met(REFUSAL, entry.rule, ""), WRONG if entry.id in judged.wrong else RIGHT, entry.id
 
 
 def _ends(order: Order, attempt: Transaction) -> Iterator[str]:
@@ -202,8 +255,8 @@ def enabled_methods(project: Project) -> list[str]:
     return [] if set(chosen) == set(NAMES) else [name for name in NAMES if name in chosen]
 
 
-Places = Mapping[Met, Sequence[str]]
-"""Met cells, each with the names of tests or the ids of orders."""
+Cells = Mapping[Met, CaseMet]
+"""Met cells, each with the ids of orders or the names of tests."""
 
 
 class CoverageGroup(NamedTuple):
@@ -211,17 +264,22 @@ class CoverageGroup(NamedTuple):
 
     group: str
     title: str
-    cells: Mapping[str, Sequence[str]]  # places by outcome; no places: never met
+    cells: Mapping[str, CaseMet]  # by outcome; no places: never met
 
     @property
     def met(self) -> int:
-        """The number of met cells."""
-        return sum(bool(places) for places in self.cells.values())
+        """The number of cells that were met rightly."""
+        return sum(bool(cell.right) for cell in self.cells.values())
 
     @property
     def missing(self) -> list[str]:
-        """The outcomes that were never met."""
-        return [name for name, places in self.cells.items() if not places]
+        """The outcomes that were never met rightly, nor wrongly."""
+        return [name for name, cell in self.cells.items() if not cell.right and not cell.wrong]
+
+    @property
+    def wrong(self) -> list[str]:
+        """The outcomes that were met, but only wrongly."""
+        return [name for name, cell in self.cells.items() if cell.wrong and not cell.right]
 
 
 class Covered(NamedTuple):
@@ -233,12 +291,12 @@ class Covered(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """The percentage of the methods' ends that were met."""
+        """The percentage of the methods' ends that were met rightly."""
         cells = sum(len(row.cells) for row in self.methods)
         return 100 * sum(row.met for row in self.methods) / cells if cells else 0.0
 
 
-def covered(met: Places, enabled: Iterable[str]) -> Covered:
+def covered(met: Cells, enabled: Iterable[str]) -> Covered:
     """Build the matrix for the methods that the shop has enabled, or else for the used ones."""
     used = {one.subject for one in met if one.group == METHOD}
     chosen = set(enabled)
@@ -246,17 +304,17 @@ def covered(met: Places, enabled: Iterable[str]) -> Covered:
     return Covered(methods, [row for row in _others(met) if row.cells], bool(chosen))
 
 
-def _method(name: str, met: Places) -> CoverageGroup:
+def _method(name: str, met: Cells) -> CoverageGroup:
     return CoverageGroup(
-        METHOD, name, {end: met.get(Met(METHOD, name, end), ()) for end in possible_ends(name)}
+        METHOD, name, {end: met.get(Met(METHOD, name, end), NEVER) for end in possible_ends(name)}
     )
 
 
-def _others(met: Places) -> list[CoverageGroup]:
+def _others(met: Cells) -> list[CoverageGroup]:
     webhooks = {
-        outcome: met.get(Met(WEBHOOK, outcome, ""), ()) for outcome in (DELIVERED, *met_by_webhooks())
+        outcome: met.get(Met(WEBHOOK, outcome, ""), NEVER) for outcome in (DELIVERED, *met_by_webhooks())
     }
-    refusals = {rule: met.get(Met(REFUSAL, rule, ""), ()) for rule in refusal_rules()}
+    refusals = {rule: met.get(Met(REFUSAL, rule, ""), NEVER) for rule in refusal_rules()}
     rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}
     return [
         CoverageGroup(WEBHOOK, "webhooks", webhooks),
@@ -273,6 +331,6 @@ def met_of(group: str, title: str, what: str) -> Met:
     return Met(group, scenario, rule)
 
 
-def coverage(project: Project) -> Covered:
-    """Build the matrix of a project."""
-    return covered(met_by(project), enabled_methods(project))
+def coverage(project: Project, findings: Iterable[Finding]) -> Covered:
+    """Build the matrix of a project, with what the judge has found in it."""
+    return covered(met_by(project, findings), enabled_methods(project))

@@ -34,7 +34,7 @@ ATTEMPT_BYTES: Final = 500 + BODY_KEPT_BYTES
 HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
-    "User-Agent": f"payment-orders-sandbox/{__version__}",
+    "User-Agent": f"payment-sandbox/{__version__}",
 }
 
 
@@ -208,6 +208,7 @@ def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: d
         status=reply.status,
         error=reply.error,
         warning=reply.warning,
+        fault=reply.fault,
         next_at=timestamp(next_at) if next_at is not None else None,
         duration_ms=round(reply.duration_ms, 3),
     )
@@ -270,7 +271,7 @@ def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool
 
 
 def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:
-    outcome = reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
+    outcome = reply.fault or reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
     return {
         "at": timestamp(at),
         "kind": "webhook",

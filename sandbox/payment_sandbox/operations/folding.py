@@ -46,15 +46,26 @@ def _begin_of_failures(run: list[Happening]) -> int:
     last = _answer(run)
     for index in range(len(run) - 1, -1, -1):
         step = run[index]
-        is_alike = _answer([step]) == last if step.kind != "webhook" else step.failed
+        is_alike = step.failed if _is_answered(step) else _answer([step]) == last
         if not is_alike:
             return index + 1
     return 0
 
 
+def _is_answered(step: Happening) -> bool:
+    """Whether it is a try whose answer is a step of its own; a lost one has none."""
+    return step.kind == "webhook" and not step.lost
+
+
 def _answer(run: list[Happening]) -> str:
-    answers = [each.label.partition(" · ")[0] for each in run if each.kind != "webhook"]
+    answers = [_outcome(each) for each in run if not _is_answered(each)]
     return answers[-1] if answers else ""
+
+
+def _outcome(step: Happening) -> str:
+    """What became of a try: what the shop answered, or what a fault made of it."""
+    first, _, others = step.label.partition(" · ")
+    return others.partition(" · ")[0] if step.lost else first
 
 
 def _summary(later: list[Happening], answer: str, webhooks: int) -> Happening:

@@ -55,7 +55,8 @@ class Happening(NamedTuple):
     """One thing that happened: who told whom what; ``cause`` is the id of an earlier one.
 
     ``status`` is an HTTP status, or the status that an order or attempt has reached. ``failed`` marks what
-    was refused, lost or declined. ``duration_ms`` is how long the shop took to answer a webhook.
+    was refused, lost or declined; ``lost`` what a fault withheld from its receiver. ``duration_ms`` is how
+    long the shop took to answer a webhook.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Happening(NamedTuple):
     rule: str | None = None
     detail: str | None = None
     duration_ms: int | None = None
+    lost: bool = False
 
 
 def short_path(path: str) -> str:
@@ -189,9 +191,10 @@ def _exchange(entry: JournalEntry) -> Iterator[Happening]:
         entry.status,
         entry.id,
         entry.order_id,
-        is_refused or entry.fault is not None,
+        is_refused or (entry.fault is not None and entry.fault.changes_response),
         entry.rule,
         f"fault {entry.fault.document}" if entry.fault is not None else None,
+        lost=entry.fault is not None and entry.fault.sends_nothing,
     )
 
 
@@ -301,9 +304,9 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
         zip(delivery.attempts, _spans(delivery), strict=True), 1
     ):
         attempt_id = f"{delivery.id}/{index}"
-        failed = not attempt.reply.is_delivered
+        failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
         how = "sent otherwise, by hand" if attempt.number == OTHERWISE else f"try {attempt.number}"
-        label = f"webhook, {how}: {delivery.status}"
+        label = f"webhook, {how}: {delivery.status}{f' · {fault}' if fault is not None else ''}"
         yield Happening(
             attempt_id,
             attempt.at,
@@ -318,23 +321,32 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
             failed,
             None,
             delivery.status,
+            lost=fault is not None,
         )
-        yield Happening(
-            f"{attempt_id}/response",
-            attempt.at,
-            ended,
-            SHOP,
-            SERVICE,
-            "webhook-response",
-            *_answered(attempt),
-            attempt_id,
-            delivery.order_id,
-            failed,
-            None,
-            "\n".join(filter(None, (attempt.reply.warning, attempt.reply.traceback))) or None,
-            round(attempt.reply.duration_ms) or None,
-        )
+        if fault is None:
+            yield _webhook_response(delivery, attempt, attempt_id, ended)
         cause = attempt_id
+
+
+def _webhook_response(
+    delivery: Delivery, attempt: WebhookAttempt, attempt_id: str, ended: datetime
+) -> Happening:
+    reply = attempt.reply
+    return Happening(
+        f"{attempt_id}/response",
+        attempt.at,
+        ended,
+        SHOP,
+        SERVICE,
+        "webhook-response",
+        *_answered(attempt),
+        attempt_id,
+        delivery.order_id,
+        not reply.is_delivered,
+        None,
+        "\n".join(filter(None, (reply.warning, reply.traceback))) or None,
+        round(reply.duration_ms) or None,
+    )
 
 
 def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:

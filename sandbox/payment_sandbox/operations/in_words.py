@@ -26,6 +26,7 @@ VERBS: Final = {
     ("POST", "voids"): "voids",
     ("POST", "refunds"): "refunds",
 }
+CODES: Final = "bankqr"
 CENTS: Final = re.compile(r"(-?\d+) cents\b")
 UNREAD: Final = "HOOK-08"
 MISSING: Final = "missing"  # a step that should be there, and is not
@@ -63,7 +64,7 @@ def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
     """Happenings with the shop's calls in words: what was asked, what was read, or why not."""
     calls = {happening.id for happening in happenings if happening.kind == "request"}
     entries = [entry for entry in epoch.journal.unmasked() if entry.id in calls]
-    words = {entry.id: _asked(entry) for entry in entries}
+    words = {entry.id: asked(entry) for entry in entries}
     words |= {f"{entry.id}/response": _words(entry) for entry in entries}
     return [
         happening._replace(label=epoch.journal.masked(words[happening.id]) or happening.label)
@@ -73,16 +74,22 @@ def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
     ]
 
 
-def _asked(entry: JournalEntry) -> str:
+def asked(entry: JournalEntry) -> str:
     """What a call asks for; empty if it has no word, and is shown as it came."""
     _, collection, *place = [*entry.path.strip("/").split("/"), ""]
+    if collection == CODES and entry.method == "POST":
+        return _with_amount("makes a QR code", entry)
     if collection != ORDERS:
         return ""
     # What is named after the id of the order, as in /v1/orders/<id>/transactions/<id>/captures/
     things = [part for part in place[1::2] if part and part != "transactions"]
     verb = VERBS.get((entry.method, things[0] if things else ORDER if place[0] else ORDERS), "")
+    return _with_amount(verb, entry) if verb else ""
+
+
+def _with_amount(verb: str, entry: JournalEntry) -> str:
     amount = whole_number(as_object(entry.request).get("amount"))
-    if not verb or amount is None or abs(amount) > AMOUNT_CENTS_MAX:
+    if amount is None or abs(amount) > AMOUNT_CENTS_MAX:
         return verb
     return f"{verb} · {euros(amount)}"
 
@@ -117,12 +124,14 @@ def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
 
 def _words(entry: JournalEntry) -> str:
     status = str(entry.status) if entry.status is not None else "no response"
+    if entry.fault is not None and entry.fault.sends_nothing:
+        return f"{status} · lost (fault)" if entry.status is not None else f"{status} (fault)"
     if entry.fault is not None:
         return f"{status} · by a fault of the sandbox: {fault_in_words(entry.fault.document)}"
     if entry.status is not None and entry.status >= ERROR_FROM:
         why = why_refused(entry)
         return f"{status} · {why}" if why else status
-    told = _status_in(entry)
+    told = status_in(entry)
     return f"{status} · {told}" if told else status
 
 
@@ -133,7 +142,7 @@ def why_refused(entry: JournalEntry) -> str:
     return why if len(why) <= WORDS_MAX else f"{why[:WORDS_MAX]}…"
 
 
-def _status_in(entry: JournalEntry) -> str | None:
+def status_in(entry: JournalEntry) -> str | None:
     """The status of an order, or of its newest attempt, in a response."""
     status = as_object(entry.response).get("status")
     return status if isinstance(status, str) else None
@@ -170,7 +179,8 @@ def _reached(epoch: Epoch, order_id: str) -> Iterator[_Change]:
 
 def _reads(epoch: Epoch, order_id: str) -> Iterator[_Change]:
     for entry in _calls(epoch, order_id):
-        status = _read_status(entry) if entry.fault is None else None
+        is_changed = entry.fault is not None and entry.fault.changes_response
+        status = _read_status(entry) if not is_changed else None
         if status is not None:
             real_at = entry.answered_at or entry.real_at or entry.at
             yield _Change(real_at, number_of(entry), entry.at, True, status)
@@ -180,4 +190,4 @@ def _read_status(entry: JournalEntry) -> str | None:
     """The order's status in the response to a call about the order itself; None if it has none."""
     is_order = entry.path.rstrip("/").endswith(("/orders", entry.order_id or "/"))
     is_answered = entry.status is not None and entry.status < NOT_CHANGED
-    return _status_in(entry) if is_order and is_answered else None
+    return status_in(entry) if is_order and is_answered else None

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.orders.webhooks import BY_SCENARIO
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, VIA_SCENARIO, PerformedAction
 
@@ -32,8 +31,6 @@ def with_reasons(epoch: Epoch, happenings: Sequence[Happening]) -> Iterator[Happ
     for happening in happenings:
         if happening.kind == "webhook":
             yield happening._replace(label=f"{happening.label}{_repeat(happening, tried)}")
-        elif happening.kind == "webhook-response":
-            yield happening._replace(label=f"{happening.label}{_by_rule_of_webhooks(happening)}")
         elif happening.kind in ("action", "outcome"):
             taken = actions.get(happening.cause or happening.id)
             yield happening._replace(label=f"{happening.label}{_reason(epoch, happening, taken)}")
@@ -52,11 +49,6 @@ def _repeat(happening: Happening, tried: set[tuple[str, int]]) -> str:
     return AGAIN if number > 1 else ""
 
 
-def _by_rule_of_webhooks(happening: Happening) -> str:
-    reason = (happening.detail or "").partition("\n")[0]
-    return f" · {reason}" if reason in BY_SCENARIO and reason not in happening.label else ""
-
-
 def _reason(epoch: Epoch, happening: Happening, taken: PerformedAction | None) -> str:
     if taken is None or taken.actor == MERCHANT:
         return ""
@@ -66,4 +58,4 @@ def _reason(epoch: Epoch, happening: Happening, taken: PerformedAction | None) -
         return ""
     decided: Mapping[str, object] = epoch.journal.explanation(taken.transaction_id) or {}
     rule = decided.get("rule")
-    return f" · rule {rule} of {decided['scenario']}" if rule is not None else ""
+    return f" · rule {rule + 1} of {decided['scenario']}" if isinstance(rule, int) else ""

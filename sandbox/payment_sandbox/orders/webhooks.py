@@ -15,7 +15,8 @@ ATTEMPTS_KEPT_MAX: Final = 100
 ANSWERED_BY_SCENARIO: Final = "answered by the scenario"
 TIMED_OUT_BY_SCENARIO: Final = "timed out, as the scenario says"
 DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it"
-BY_SCENARIO: Final = frozenset({ANSWERED_BY_SCENARIO, TIMED_OUT_BY_SCENARIO, DROPPED_BY_SCENARIO})
+LOST: Final = "lost"
+"""What people call a webhook that counts as delivered, although a fault withheld it from the shop."""
 STAYS_HERE: Final = "not sent: webhooks of tests stay on this machine"
 NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
@@ -73,6 +74,15 @@ class Reply(NamedTuple):
         """True for 2xx, 3xx, and webhooks dropped by a scenario; 4xx, 5xx and no response are retried."""
         return self.error is None and (self.status is None or self.status < 400)
 
+    @property
+    def fault(self) -> str | None:
+        """The outcome that a fault decided, such as ``lost (fault)``; None if the shop got the webhook."""
+        if self.warning == DROPPED_BY_SCENARIO:
+            return f"{LOST} (fault)"
+        if self.warning == ANSWERED_BY_SCENARIO:
+            return f"{self.status} (fault)"
+        return "timed out (fault)" if self.error == TIMED_OUT_BY_SCENARIO else None
+
 
 class WebhookAttempt(NamedTuple):
     """One attempt, with request and reply."""
@@ -82,6 +92,11 @@ class WebhookAttempt(NamedTuple):
     real_at: datetime
     request: WebhookRequest
     reply: Reply
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether a fault decided the outcome, and the shop never got it."""
+        return self.reply.fault is not None
 
 
 OTHERWISE: Final = 0
@@ -109,6 +124,17 @@ class Delivery(NamedTuple):
     def tries(self) -> tuple[WebhookAttempt, ...]:
         """The delivery attempts, without manual resends with overrides."""
         return tuple([attempt for attempt in self.attempts if attempt.number != OTHERWISE])
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it counts as delivered, although a fault withheld it from the shop."""
+        arrived = any(each.reply.is_delivered and not each.is_withheld for each in self.tries)
+        return self.state is DeliveryState.DELIVERED and not arrived
+
+    @property
+    def outcome(self) -> str:
+        """Its state for people, to whom a lost webhook is not a delivered one."""
+        return LOST if self.is_lost else str(self.state)
 
     def attempted(
         self, attempt: WebhookAttempt, *, is_copy: bool = False

@@ -16,7 +16,7 @@ def default_document() -> dict[str, Any]:
     """Build the document from the methods' trigger values; methods with equal triggers share a rule."""
     return {
         "name": DEFAULT,
-        "description": "Customers and banks wait for you; these customers and amounts make things go wrong.",
+        "description": "Customers and banks wait for you; some e-mail addresses and amounts go wrong.",
         "rules": [*_rules(), *(_rule(trigger, refund=True) for trigger in REFUND.capabilities.triggers)],
     }
 

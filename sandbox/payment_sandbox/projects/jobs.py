@@ -8,7 +8,6 @@ from typing import Final
 from payment_sandbox.kernel.times import LAST_MOMENT, Period
 
 KIND: Final = "job"
-QUIET_AFTER: Final = 2
 
 
 @dataclass(slots=True)
@@ -27,14 +26,16 @@ class Job:
         return f"the shop's job {self.name}"
 
 
+NextRun = Callable[[Job, datetime], datetime]
+"""Chooses when a job runs next, at its time or later, given the time of the next event or the end."""
+
+
 class Jobs:
     """The jobs of an epoch. They are not part of its state, because another process could not run them."""
 
     def __init__(self) -> None:
         self._jobs: list[Job] = []
-        self.skips_quiet_times = False  # runs each job twice after an event, then only before the next one
         self.running: Job | None = None
-        self._runs = 0  # since the last event
 
     def __bool__(self) -> bool:
         return bool(self._jobs)
@@ -47,32 +48,23 @@ class Jobs:
         """The jobs in the order of their next runs."""
         return sorted(self._jobs, key=lambda job: job.at)
 
-    def take(self, until: datetime | None, before: datetime | None) -> Job | None:
+    def take(self, until: datetime | None, before: datetime | None, next_run: NextRun) -> Job | None:
         """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
 
         Without either, no job is due: jobs alone do not keep an advance going. The job is planned again until
-        the calendar ends.
+        the calendar ends. ``next_run`` may skip runs of it.
         """
         limits = [limit for limit in (until, before) if limit is not None]
         if not limits or not self._jobs:
             return None
-        if self.skips_quiet_times and self._runs >= QUIET_AFTER * len(self._jobs):
-            self._skip_to(min(limits))
+        for job in self._jobs:
+            job.at = next_run(job, min(limits))
         job = self.planned()[0]
         if job.at > min(limits) or job.at == before:
             return None
-        self._runs += 1
         job.runs += 1
         taken = replace(job)
         job.at = job.period.after(job.at)
         if job.at == LAST_MOMENT:  # the calendar has ended
             self._jobs.remove(job)
         return taken
-
-    def note_event(self) -> None:
-        """Note an event that is not a job: the jobs may have work again."""
-        self._runs = 0
-
-    def _skip_to(self, limit: datetime) -> None:
-        for job in self._jobs:
-            job.at = job.period.last_up_to(limit, job.at)

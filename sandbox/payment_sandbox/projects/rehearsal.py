@@ -1,11 +1,13 @@
 """The hooks of a rehearsal, called at every step of a project; without a rehearsal, they are no-ops."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.jobs import Job
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
 
@@ -19,9 +21,12 @@ class Rehearsal(Protocol):
     is_elsewhere: bool
     """Whether a shop in the test's process handles webhooks on other threads than the test's."""
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the shop repeats the same request endlessly, even when it gets no more answers."""
+    def ends_with(self, path: str) -> bool:
+        """Whether a call ends the run: the shop repeats it endlessly, or the run was given up."""
+        ...
+
+    def next_run(self, job: Job, limit: datetime) -> datetime:
+        """Choose when a job of the shop runs next; ``limit`` is the next event, or the end of the advance."""
         ...
 
     def call(self, method: str, path: str) -> Fault | None:
@@ -53,7 +58,14 @@ class NoRehearsal:
     """A rehearsal of no-ops."""
 
     is_elsewhere = False
-    is_exhausted = False
+
+    def ends_with(self, path: str) -> bool:
+        """Let the run go on."""
+        return False
+
+    def next_run(self, job: Job, limit: datetime) -> datetime:
+        """Run it at its time."""
+        return job.at
 
     def call(self, method: str, path: str) -> None:
         """Choose no fault."""

@@ -59,6 +59,7 @@ class RequestEffect(Effect):
     client_sees: ClassVar[str] = ""
     has_phase: ClassVar[bool] = False  # whether it can apply before or after processing
     loses_response: ClassVar[bool] = False
+    sends_nothing: ClassVar[bool] = False  # not even a part of a response
 
     @property
     def refusal_status(self) -> int | None:
@@ -95,6 +96,7 @@ class Hang(RequestEffect):
     client_sees = "no response for five real seconds, then a closed connection"
     has_phase = True
     loses_response = True
+    sends_nothing = True
 
 
 class Reset(RequestEffect):
@@ -106,6 +108,7 @@ class Reset(RequestEffect):
     client_sees = "a connection reset"
     has_phase = True
     loses_response = True
+    sends_nothing = True
 
 
 class Truncate(RequestEffect):
@@ -179,6 +182,7 @@ class Silence(RequestEffect):
 
     key = "silence"
     loses_response = True
+    sends_nothing = True
 
 
 class Stale(RequestEffect):
@@ -226,6 +230,16 @@ class Fault:
     def loses_response(self) -> bool:
         """Whether the client gets no response, or an inconclusive one."""
         return self.effect is not None and self.effect.loses_response
+
+    @property
+    def changes_response(self) -> bool:
+        """Whether the client gets another response, or none; a mere delay changes none."""
+        return self.effect is not None and not isinstance(self.effect, WebhooksFirst)
+
+    @property
+    def sends_nothing(self) -> bool:
+        """Whether the client gets no part of a response."""
+        return self.effect is not None and self.effect.sends_nothing
 
 
 class WebhookEffect(Effect):

@@ -1,7 +1,7 @@
 """Rules of scenarios and faults as sentences for people."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 from payment_sandbox.orders.amounts import euros
 
@@ -11,13 +11,25 @@ PERIODS: Final = {
     "PT": {"S": "second", "M": "minute", "H": "hour"},
     "P": {"D": "day", "W": "week", "Y": "year"},
 }
-CUSTOMERS: Final = {"waits": "the customer acts on the page", "pays": "the customer pays"}
-SCREENINGS: Final = {"needs-time": "the screening needs time", "error": "the screening ends with an error"}
+CUSTOMERS: Final = {
+    "waits": "the customer acts on the page",
+    "fails": "the payment fails",
+    "abandons": "the customer walks away",
+}
+SCREENINGS: Final = {
+    "passed": "the screening passes",
+    "declined": "the screening declines",
+    "needs-time": "the screening needs time",
+    "error": "the screening ends with an error",
+}
+ENDS: Final = {"passed": "passes", "declined": "declines", "error": "ends with an error"}
 PROCESSORS: Final = {"settles": "the processor settles it", "fails": "the processor refuses it"}
 NAMES: Final = {
     "payment_method": "",
     "method": "",
     "path": "",
+    "email_address": "e-mail",
+    "merchant_order_id": "order number",
     "nth": "call number",
     "attempt": "attempt number",
 }
@@ -33,6 +45,22 @@ def period_in_words(period: str) -> str:
     return period
 
 
+EVERY: Final = {"rules": "every attempt", "webhooks": "every webhook", "faults": "every call"}
+
+
+def rule_in_words(kind: str, rule: Mapping[str, Any], online: Collection[str] = ()) -> str:
+    """A rule as a sentence, such as: For any online method: the customer pays after 10 seconds.
+
+    ``kind`` is the list of a scenario that has the rule; ``online`` are the methods of any online payment.
+    """
+    then = {"rules": then_in_words, "webhooks": webhook_in_words, "faults": fault_in_words}[kind](
+        rule["then"]
+    )
+    when = when_in_words(rule["when"], online) if rule.get("when") else EVERY[kind]
+    times = rule.get("times")
+    return f"For {when}: {then}{f', {times} times at most' if times else ''}."
+
+
 def then_in_words(then: Rule) -> str:
     """What happens to an attempt, such as: the customer pays after 10 seconds."""
     return ", ".join(_outcomes(then)) or "nothing special happens"
@@ -46,9 +74,7 @@ def _outcomes(then: Rule) -> Iterator[str]:
         with_card = f" with {then['card']}" if "card" in then else ""
         yield f"{CUSTOMERS.get(acts, f'the customer {acts}')}{with_card}{after}{reason}"
     if "screening" in then:
-        result = str(then["screening"])
-        screened = SCREENINGS.get(result, f"the screening has {result}")
-        yield f"{screened}{_end_of_screening(then, after)}{reason}"
+        yield f"{SCREENINGS[str(then['screening'])]}{_end_of_screening(then, after)}{reason}"
     if "processor" in then:
         ends = str(then["processor"])
         yield f"{PROCESSORS.get(ends, ends)}{after}{reason}"
@@ -57,7 +83,7 @@ def _outcomes(then: Rule) -> Iterator[str]:
 
 
 def _end_of_screening(then: Rule, after: str) -> str:
-    return f", and {then['then']}{after}" if "then" in then else after
+    return f", and then {ENDS[str(then['then'])]}{after}" if "then" in then else after
 
 
 def _credit(credit: object) -> str:
@@ -68,22 +94,20 @@ def _credit(credit: object) -> str:
     return f"{amount}the money arrives{after}"
 
 
-def when_in_words(when: Rule) -> str:
+def when_in_words(when: Rule, online: Collection[str] = ()) -> str:
     """The conditions of a rule, such as: credit-card, €5.00."""
-    return ", ".join(_conditions(when)) or "any"
+    return ", ".join(_condition(name, value, online) for name, value in when.items()) or "any"
 
 
-def _conditions(when: Rule) -> Iterator[str]:
-    return (_condition(name, value) for name, value in when.items())
-
-
-def _condition(name: str, value: object) -> str:
+def _condition(name: str, value: object, online: Collection[str]) -> str:
     if name == "amount":
         return _amount(value)
     if name == "refund":
         return "a refund" if value else "no refund"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {each}" for key, each in value.items())
+        return ", ".join(_condition(key, each, online) for key, each in value.items())
+    if isinstance(value, list) and online and set(value) == set(online):
+        return "any online method"
     plain = " or ".join(map(str, value)) if isinstance(value, list) else str(value)
     return f"{NAMES.get(name, name.replace('_', ' '))} {plain}".strip()
 

@@ -34,7 +34,6 @@ from payment_sandbox.scenarios.variation import (
     CALLS,
     CHANGE,
     CREATE,
-    NOTHING,
     PRESS,
     READ,
     WEBHOOK,
@@ -64,8 +63,7 @@ def _arrived_twice(delivery: Delivery, settings: Document) -> bool:
     return len(delivery.tries) > len({attempt.number for attempt in delivery.tries})
 
 
-def is_lost(delivery: Delivery, settings: Document = NOTHING) -> bool:
-    """Whether a webhook was lost: it counts as delivered, but the shop never received it."""
+def _was_lost(delivery: Delivery, settings: Document) -> bool:
     return any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in delivery.tries)
 
 
@@ -145,7 +143,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _webhook(
         "together", "{step} arrived twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
     ),
-    _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=is_lost).offering(
+    _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=_was_lost).offering(
         VariationOffer(
             "webhook-lost", "No webhook ever arrives, without any error", AGAIN | SCENARIO, shows=("HOOK-12",)
         )

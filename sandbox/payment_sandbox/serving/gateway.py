@@ -3,7 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop, timeout
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aiohttp import web
 
@@ -17,10 +17,8 @@ from payment_sandbox.serving.wsgi import Application, Request, Run, environment,
 from payment_sandbox.web.addresses import takes_snapshot
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ConnectionCut, Line
 from payment_sandbox.web.event_stream import EventStream
+from payment_sandbox.web.site import Shared
 from payment_sandbox.web.statistics import Statistics
-
-if TYPE_CHECKING:
-    from payment_sandbox.serving.cluster import Cluster
 
 RUNNING_MAX: Final = 2  # more threads would only slow down each other and the event loop
 RUNNING_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
@@ -56,9 +54,9 @@ class Gateway:
         lost: Callable[[], None],
         limits: Limits,
         statistics: Statistics,
-        cluster: "Cluster | None",
+        cluster: Shared | None,
     ) -> None:
-        """``lost`` is called at the end of each connection; ``cluster`` locates projects."""
+        """``lost`` is called at the end of each connection; ``cluster`` is that of the server, if any."""
         self.connections: set[Connection] = set()
         self.is_full = False
         self.limits = limits

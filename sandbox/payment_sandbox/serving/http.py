@@ -13,12 +13,12 @@ from payment_sandbox.serving.connection import ConnectionFactory, Limits, log_on
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
+from payment_sandbox.web.site import Shared
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from payment_sandbox.serving.cluster import Cluster
     from payment_sandbox.serving.wsgi import Application
 
 OPEN_FILES_WANTED: Final = 16_384
@@ -42,12 +42,12 @@ class HttpServer:
         bound: socket.socket,
         tls: "SSLContext | None" = None,
         limits: Limits | None = None,
-        cluster: "Cluster | None" = None,
+        cluster: Shared | None = None,
         statistics: Statistics | None = None,
     ) -> None:
         """With ``tls``, the port speaks both https and http, as each client begins.
 
-        ``cluster`` locates projects on other servers, if there are any.
+        ``cluster`` is that of the server, if any.
         """
         self._socket = bound
         self._tls = tls
@@ -106,7 +106,7 @@ class _Acceptor:
         limits: Limits,
         tls: "SSLContext | None",
         statistics: Statistics,
-        cluster: "Cluster | None",
+        cluster: Shared | None,
     ) -> None:
         self._tls = tls
         self._listening = listening

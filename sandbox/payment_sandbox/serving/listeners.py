@@ -2,13 +2,15 @@
 
 import selectors
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
+from payment_sandbox.web.call import Line
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.http import HttpServer
@@ -48,7 +50,7 @@ class OnFirstConnection:
         self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = url_of(host, self.port)
-        self._server: HttpServer | None = None
+        self._server: HttpServer | PlainServer | None = None
         self._thread: Thread | None = None
         self._end, self._stopping = socket.socketpair()
 
@@ -81,11 +83,57 @@ class OnFirstConnection:
             is_stopped = any(key.fileobj == self._end for key, _ in selector.select())
         if is_stopped:
             return
-        with LOADING:
-            from payment_sandbox.serving.http import HttpServer  # deferred: takes a tenth of a second
-
-        self._server = HttpServer(self._socket)
+        try:
+            with LOADING:
+                from payment_sandbox.serving.http import HttpServer  # deferred: takes a tenth of a second
+            self._server = HttpServer(self._socket)
+        except ModuleNotFoundError:
+            self._server = PlainServer(self._socket)
         self._server.start(application)
+
+
+class PlainServer:
+    """Werkzeug's HTTP server, where ``payment-sandbox[server]`` is missing: slower, and with fewer limits."""
+
+    def __init__(self, bound: socket.socket) -> None:
+        with LOADING:
+            from werkzeug import serving
+
+        class Quiet(serving.WSGIRequestHandler):
+            def log(self, *_: object) -> None:
+                """Write nothing: the journal has all calls."""
+
+            def connection_dropped(self, error: BaseException, environ: object = None) -> None:
+                """Close a connection that a fault cuts."""
+                self.close_connection = True
+
+        host, port = bound.getsockname()[:2]
+        self._application: Application | None = None
+        self._server = serving.make_server(
+            host, port, self._answer, threaded=True, request_handler=Quiet, fd=bound.fileno()
+        )
+        self._thread = Thread(target=self._server.serve_forever, name="server", daemon=True)
+
+    def start(self, application: "Application") -> None:
+        """Serve on background threads."""
+        self._application = application
+        start(self._thread)
+
+    def finish(self, within_seconds: float) -> None:
+        """Accept no more connections; only servers of a cluster wait for requests in progress."""
+        self._server.shutdown()
+
+    def stop(self) -> None:
+        """Accept no more connections."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        application = self._application
+        assert application is not None, "it was started"
+        length = environ.get("CONTENT_LENGTH") or ""
+        call = application.place(environ, int(length) if length.isdecimal() else 0, Line())
+        return application.answer(call, start_response)
 
 
 class Nowhere:

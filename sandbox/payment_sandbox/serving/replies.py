@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from payment_sandbox.serving.realtime import wall_second
 from payment_sandbox.serving.wsgi import BufferedResponse, Headers, Peers, ResponseHead, error
 
-SERVER: Final = "payment-orders-sandbox"
+SERVER: Final = "payment-sandbox"
 RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
 CUT_STATUS: Final = 0
 

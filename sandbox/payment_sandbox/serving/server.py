@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from payment_sandbox.extensions import COMPANY, DATABASES, NotInstalled
+from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.loading import LOADING
 from payment_sandbox.projects.project import Unattended
 from payment_sandbox.projects.registry import Registry
@@ -14,7 +16,14 @@ from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.listeners import SiteServer
 from payment_sandbox.serving.services import REAL_TIME, Housekeeper, ServerServices
-from payment_sandbox.serving.starting import is_database, make_projects, usable_scenarios
+from payment_sandbox.serving.starting import (
+    POSTGRESQL,
+    ClusterDuties,
+    DatabaseDriver,
+    is_database,
+    make_projects,
+    usable_scenarios,
+)
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
@@ -22,8 +31,6 @@ from payment_sandbox.web.app import make_app
 from payment_sandbox.web.site import Around
 
 if TYPE_CHECKING:
-    from payment_sandbox.serving.cluster import Cluster
-    from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
     from payment_sandbox.web.app import SandboxFlask
 
@@ -41,10 +48,10 @@ class Server:
     services: ServerServices
     registry: Registry
     ignored: Sequence[str]  # sentences about configuration that existing projects ignore
-    kept: "StateFile | Database | None"  # the durable storage, if any
+    kept: "StateFile | DatabaseDriver | None"  # the durable storage, if any
     listener: SiteServer
     housekeeper: Housekeeper | None  # set if journals are stored or clients may create projects
-    cluster: "Cluster | None"  # set if several servers share their projects
+    cluster: ClusterDuties | None  # set if several servers share their projects
 
     @property
     def port(self) -> int:
@@ -123,11 +130,12 @@ def build(config: ServerConfig) -> Server:
     )
     services = ServerServices(courier, config.quotas, config.observer, freeze_memory=config.freeze_memory)
     with ExitStack() as on_failure:
-        storage = _open_storage(config.state, services)
+        database = _join_database(config.state, services)
+        storage = _open_file(config.state) if database is None else database
         if storage is not None:
             on_failure.callback(storage.close)
         registry, ignored = make_projects(services, storage, config)
-        place = _place(config, services, registry, on_failure)
+        place = _place(config, services, database, on_failure)
         server = Server(
             app=_app(config, services, registry, place),
             url=place.url,
@@ -146,7 +154,7 @@ def build(config: ServerConfig) -> Server:
 
 
 def _housekeeper(
-    config: ServerConfig, registry: Registry, storage: "StateFile | Database | None"
+    config: ServerConfig, registry: Registry, storage: "StateFile | DatabaseDriver | None"
 ) -> Housekeeper | None:
     """Create the housekeeper, if one is needed; with a database, the cluster does its work."""
     is_needed = storage is not None or config.listener is None
@@ -159,11 +167,14 @@ class _Place(NamedTuple):
     listener: SiteServer
     local_url: str
     url: str
-    cluster: "Cluster | None" = None
+    cluster: ClusterDuties | None = None
 
 
 def _place(
-    config: ServerConfig, services: ServerServices, registry: Registry, on_failure: ExitStack
+    config: ServerConfig,
+    services: ServerServices,
+    database: DatabaseDriver | None,
+    on_failure: ExitStack,
 ) -> _Place:
     """Return the configured listener, or an HTTP server that is closed ``on_failure``."""
     given, public_url = config.listener, (config.public_url or "").rstrip("/")
@@ -175,17 +186,10 @@ def _place(
     with LOADING:
         from payment_sandbox.serving.http import HttpServer  # deferred: other listeners need none
 
-    cluster = _cluster(registry, reachable_url(config.host, port)) if registry.is_shared else None
+    cluster = database.cluster(reachable_url(config.host, port)) if database is not None else None
     listener = HttpServer(bound, tls, config.limits, cluster, services.courier.statistics)
     reached = reachable_url(config.host, port, config.security.scheme)
     return _Place(listener, url_of(config.host, port), public_url or reached, cluster)
-
-
-def _cluster(registry: Registry, url: str) -> "Cluster":
-    with LOADING:
-        from payment_sandbox.serving.cluster import Cluster  # deferred: most servers have no cluster
-
-    return Cluster(registry, url)
 
 
 def _app(config: ServerConfig, services: ServerServices, registry: Registry, place: _Place) -> "SandboxFlask":
@@ -211,26 +215,26 @@ def description() -> str:
         from payment_sandbox.web.openapi import document  # deferred, for a faster start
 
     public_url = "http://127.0.0.1:8080"
-    return document(make_app(unattended_registry(), public_url=public_url), public_url, make_app)
+    return document(make_app(unattended_registry(), public_url=public_url).complete(), public_url, make_app)
 
 
-def _joined(address: str, services: ServerServices) -> "Database":
+def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
+    """Join the servers that share a database, if the configured storage is one."""
+    if not isinstance(state, str) or not is_database(state):
+        return None
     try:
         with LOADING:
-            from payment_sandbox.serving.cluster import joined  # deferred: most servers have no database
-    except ImportError as missing:  # the driver or its library
-        raise StateRefused(
-            f"a database needs a driver: pip install 'payment-orders-sandbox[postgresql]' ({missing})"
-        ) from missing
-    return joined(address, services)
+            join = load_extension(DATABASES, POSTGRESQL, COMPANY, "a shared database")
+    except NotInstalled as missing:
+        raise StateRefused(str(missing)) from missing
+    database: DatabaseDriver = join(state, services)
+    return database
 
 
-def _open_storage(state: Path | str | None, services: ServerServices) -> "StateFile | Database | None":
-    """Open the durable storage, if configured."""
+def _open_file(state: Path | str | None) -> "StateFile | None":
+    """Open the configured SQLite file, if any."""
     if state is None:
         return None
-    if isinstance(state, str) and is_database(state):
-        return _joined(state, services)
     with LOADING:
         from payment_sandbox.storage.sqlite import StateFile  # deferred: most servers have no file
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.forms import Form, FormPart, Items, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids
@@ -21,11 +21,55 @@ from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.web.site import Shared
 
 if TYPE_CHECKING:
-    from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
 
+
+class ClusterDuties(Shared, Protocol):
+    """The cluster duties of a server whose projects are shared with others."""
+
+    def start(self) -> None:
+        """Start them.
+
+        Raises:
+            NotStored: the database does not answer.
+        """
+        ...
+
+    def drain(self, noticed_seconds: float) -> None:
+        """Report for this long that the server is draining, so that a load balancer notices."""
+        ...
+
+    def stop(self) -> None:
+        """Stop, and release all claims."""
+        ...
+
+
+class DatabaseDriver(Protocol):
+    """A database that several servers share, once this one has joined them.
+
+    Entry points of the group ``payment_sandbox.databases`` are functions that take the address and the
+    services of a server, and return one. Each is named for the scheme of its addresses.
+    """
+
+    def registry(
+        self, services: ServerServices, catalogue: Catalogue, *, ids: Ids | None, clock: str
+    ) -> Registry:
+        """Return the registry of the shared projects."""
+        ...
+
+    def cluster(self, url: str) -> ClusterDuties:
+        """Return the cluster duties of the server at this URL, once its registry is made."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+POSTGRESQL: Final = "postgresql"
 OTHER_KEYS: Final = ("api_key", "scenario")  # keys of a declaration that are not settings
 
 
@@ -146,7 +190,7 @@ class Started(NamedTuple):
 
 def is_database(state: str) -> bool:
     """Whether the state is a PostgreSQL database rather than a file."""
-    return state.startswith(("postgresql://", "postgres://"))
+    return state.startswith((f"{POSTGRESQL}://", "postgres://"))
 
 
 def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
@@ -155,7 +199,7 @@ def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
 
 
 def make_projects(
-    services: ServerServices, storage: "StateFile | Database | None", config: ServerConfig
+    services: ServerServices, storage: "StateFile | DatabaseDriver | None", config: ServerConfig
 ) -> Started:
     """Create the projects of the state file and project files, and the default one (CTL-04).
 
@@ -241,7 +285,7 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
 
 def _resumed(
     services: ServerServices,
-    storage: "StateFile | Database",
+    storage: "StateFile | DatabaseDriver",
     catalogue: Catalogue,
     ids: Ids | None,
     clock: str,
@@ -254,7 +298,4 @@ def _resumed(
 
     if isinstance(storage, StateFile):
         return resumed_registry(services, storage, catalogue, ids=ids, clock=clock)
-    with LOADING:
-        from payment_sandbox.serving.cluster import ClusterRegistry
-
-    return ClusterRegistry(services, storage, catalogue, ids=ids, clock=clock)
+    return storage.registry(services, catalogue, ids=ids, clock=clock)

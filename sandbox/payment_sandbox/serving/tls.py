@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
+from payment_sandbox.extensions import TLS, NotInstalled
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import own_addresses
 from payment_sandbox.serving.realtime import wall_now
@@ -145,8 +146,7 @@ def _authority() -> "trustme.CA":
             import trustme  # deferred: most servers have no TLS
     except ImportError as error:
         raise CertificateRefused(
-            "--tls needs the package trustme with cryptography, which this Python cannot load; install it "
-            "(pip install trustme), or give a certificate with --tls-cert and --tls-key"
+            f"{NotInstalled('--tls', TLS)}; or give a certificate with --tls-cert and --tls-key"
         ) from error
 
     folder = authority_folder()

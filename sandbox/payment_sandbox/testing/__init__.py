@@ -1,4 +1,5 @@
-"""For test suites: the pytest plugin, its fixtures, and a sandbox without sockets.
+"""For test suites: a sandbox in the process of the suite, without sockets.
 
-Others import ``project``, ``reviews``, ``servers`` and ``unittesting``.
+Others import ``access``, ``books``, ``clients.in_process``, ``project``, ``rehearsed_test``, ``reviews``,
+``servers``, ``shops.tracebacks``, ``shops.watching`` and ``unittesting``.
 """

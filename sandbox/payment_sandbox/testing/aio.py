@@ -1,10 +1,9 @@
 """Methods and the clock of a project for ``async`` tests: the event loop goes on while the sandbox works."""
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from warnings import warn
 
 from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
@@ -45,21 +44,6 @@ def awaited(
     return run
 
 
-class AsyncNow:
-    """The sandbox time, as soon as it is awaited."""
-
-    def __init__(self, clock: SandboxClock) -> None:
-        self._clock = clock
-
-    def __await__(self) -> Generator[Any, Any, datetime]:
-        return run_blocking(lambda: self._clock.now).__await__()
-
-    def __call__(self) -> "AsyncNow":
-        """The same, as older tests say it."""
-        warn("now is a property: say `await clock.now`", DeprecationWarning, stacklevel=2)
-        return self
-
-
 class AsyncClock:
     """The project's clock."""
 
@@ -70,6 +54,6 @@ class AsyncClock:
     set = awaited(SandboxClock.set, "_clock")
 
     @property
-    def now(self) -> AsyncNow:
+    def now(self) -> Coroutine[Any, Any, datetime]:
         """The sandbox time: ``await clock.now``."""
-        return AsyncNow(self._clock)
+        return run_blocking(lambda: self._clock.now)

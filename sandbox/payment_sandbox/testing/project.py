@@ -337,10 +337,7 @@ class PaymentSandbox(ShopInProcess):
 
     def timeline(self) -> str:
         """Return what happened, line by line, for a report."""
-        with LOADING:
-            from payment_sandbox.client.history import timeline
-
-        entries = list(timeline(self.client))
+        entries = [self.client.report()]
         if self._intercepted:
             entries += self.server.interceptions.rejections.since(self._rejected_before)
         return "\n".join(entries)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from unittest import TestCase
 
 from payment_sandbox.testing.project import PaymentSandbox
@@ -15,8 +15,6 @@ from payment_sandbox.testing.reviews import review, review_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
 
 if TYPE_CHECKING:
-    from payment_sandbox.testing.options import OfMarkers
-
     Base = TestCase
 else:
     Base = object
@@ -34,6 +32,14 @@ def shared_server() -> PaymentSandboxServer:
     )
     atexit.register(server.stop)
     return server
+
+
+class OfMarkers(NamedTuple):
+    """What the markers and options of pytest ask of a test's project."""
+
+    settings: dict[str, Any]
+    scenario: Any  # None: that of the class
+    urls: list[tuple[str, str | None]]
 
 
 class PaymentSandboxMixin(Base):
@@ -59,7 +65,7 @@ class PaymentSandboxMixin(Base):
     """The rules that the test breaks on purpose, such as ``("CAP-04",)``."""
 
     _payment_sandbox: PaymentSandbox | None = None
-    _asked: "OfMarkers | None" = None  # by markers and options of pytest
+    _asked: OfMarkers | None = None  # by markers and options of pytest
     _is_failed = False
 
     def __init_subclass__(cls, **options: Any) -> None:

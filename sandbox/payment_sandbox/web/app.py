@@ -1,6 +1,6 @@
 """The WSGI application: both APIs, the payment pages and the documentation."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 from flask import Blueprint, Flask, Response
@@ -9,12 +9,11 @@ from werkzeug.routing import Map, Rule
 from payment_sandbox.loading import LOADING
 from payment_sandbox.projects.calling import working_for
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.web import control, dashboard, docs, merchant, pages
+from payment_sandbox.web import control, merchant
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.call import Call, Line
-from payment_sandbox.web.docs import show_nothing
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import MERCHANT_API, NOT_FOUND
+from payment_sandbox.web.errors import APIS, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.merchant import keep_unrouted
 from payment_sandbox.web.placing import place
@@ -53,7 +52,11 @@ class SandboxFlask(Flask):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        # Every path works with and without its trailing slash, without a redirect (SET-01).
+        self.url_map = Map(strict_slashes=False, merge_slashes=False)
+        self._faces: list[Face] = []
         self._routes: dict[str, Routed] = {}
+        self._load_more: LoadFaces | None = None
 
     def add_url_rule(
         self,
@@ -68,11 +71,32 @@ class SandboxFlask(Flask):
 
     def add(self, face: Face) -> None:
         """Register the routes of a face."""
+        self._faces.append(face)
         self.register_blueprint(face.blueprint)
         for rule in self.url_map.iter_rules():
             if rule.endpoint not in self._routes:
                 view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
                 self._routes[rule.endpoint] = Routed(face.answer, view, required_facts(self, rule))
+
+    def add_later(self, load: "LoadFaces") -> None:
+        """Register further faces when a path first leads to none of the others."""
+        self._load_more = load
+
+    def complete(self) -> "SandboxFlask":
+        """Register the further faces now; a call on another thread sees all of their routes or none."""
+        with LOADING:
+            if self._load_more is None:
+                return self
+            whole = SandboxFlask(self.import_name, static_folder=None)
+            for face in (*self._faces, *self._load_more()):
+                whole.add(face)
+            self.blueprints, self.view_functions = whole.blueprints, whole.view_functions
+            self.jinja_env = whole.jinja_env  # with the filters of all faces
+            self._faces, self.url_map = whole._faces, whole.url_map
+            self._routes.update(whole._routes)  # in place, and before the adapter that leads to them
+            self.site.adapter = whole.url_map.bind("sandbox")
+            self._load_more = None
+        return self
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request as a plain WSGI application (PEP 3333), without the sandbox's server."""
@@ -82,7 +106,13 @@ class SandboxFlask(Flask):
 
     def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
         """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
-        return place(self.site, self._routes, environ, length, line)
+        adapter = self.site.adapter
+        call = place(self.site, self._routes, environ, length, line)
+        if call.nothing is None or call.request.path.startswith(APIS):
+            return call
+        self.complete()
+        is_as_before = self.site.adapter is adapter
+        return call if is_as_before else place(self.site, self._routes, environ, length, line)
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
         """Answer a call."""
@@ -98,8 +128,12 @@ def unrouted(call: Call) -> Response:
     assert nothing is not None, "``place`` was called"
     if call.request.path.startswith(MERCHANT_API):
         return keep_unrouted(call, answer_for(call, nothing))
-    page = show_nothing(call) if nothing.code == NOT_FOUND else None
-    return page or answer_for(call, nothing)
+    if nothing.code != NOT_FOUND:
+        return answer_for(call, nothing)
+    with LOADING:
+        from payment_sandbox.web.docs import show_nothing  # deferred, for a faster start
+
+    return show_nothing(call) or answer_for(call, nothing)
 
 
 description = Blueprint("description", __name__)
@@ -115,8 +149,24 @@ def get_openapi(call: Call) -> Response:
 
 
 DESCRIPTION: Final = Face(description, (), answer_for)
-WINGS: Final = (dashboard.FACE,)
-"""Optional faces of an application."""
+LoadFaces = Callable[[], Iterable[Face]]
+"""Loads faces."""
+
+
+def load_dashboard() -> tuple[Face, ...]:
+    """Load the faces that an application can do without."""
+    with LOADING:
+        from payment_sandbox.web import dashboard
+
+    return (dashboard.FACE,)
+
+
+def load_pages() -> tuple[Face, ...]:
+    """Load the faces for people, and the description: no call of the APIs needs them."""
+    with LOADING:
+        from payment_sandbox.web import docs, pages
+
+    return (pages.FACE, docs.FACE, DESCRIPTION)
 
 
 def make_app(
@@ -126,20 +176,20 @@ def make_app(
     control_token: str | None = None,
     allow_hosts: Iterable[str] = (),
     around: Around = ALONE,
-    wings: Sequence[Face] = WINGS,
+    load_wings: LoadFaces = load_dashboard,
 ) -> SandboxFlask:
     """Build the application.
 
     ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    further host names under which the control API may be called. ``wings`` are optional faces, in addition
-    to the APIs, the payment pages and the documentation.
+    further host names under which the control API may be called. ``load_wings`` loads optional faces, in
+    addition to the APIs, the payment pages and the documentation. Only the APIs are loaded at once; see
+    ``SandboxFlask.complete``.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
-    # Every path works with and without its trailing slash, without a redirect (SET-01).
-    app.url_map = Map(strict_slashes=False, merge_slashes=False)
     registry.services.public_url = public_url
     app.site = Site(app, registry, control_token, allow_hosts, around, make_app)
-    for face in (merchant.FACE, *control.FACES, pages.FACE, docs.FACE, DESCRIPTION, *wings):
+    for face in (merchant.FACE, *control.FACES):
         app.add(face)
+    app.add_later(lambda: (*load_pages(), *load_wings()))
     return app

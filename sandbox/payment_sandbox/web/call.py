@@ -29,7 +29,7 @@ A project gets a share of its own once this server has loaded it.
 """
 
 
-class ConnectionCut(Exception):
+class ConnectionCut(ConnectionError):
     """The sandbox cuts the connection, to simulate a broken network."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from flask import Response
 from werkzeug.exceptions import HTTPException
 
+from payment_sandbox.extensions import missing_library
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders.refusals import Invalid, Refusal
@@ -45,6 +46,8 @@ def answer_for(call: Call, error: Exception) -> Response:
         return _on_not_stored(call, error)
     if isinstance(error, HTTPException):
         return _on_http(call, error)
+    if isinstance(error, ModuleNotFoundError):
+        return refused_answer(call, RequestRefused(501, str(missing_library(error))))
     log.exception("a request could not be answered", exc_info=error)
     return _answer(call, error_body(500, "InternalServerError", "the sandbox failed; see its log"))
 

@@ -76,6 +76,19 @@ class EventStream:
                 yield self.take() or self.heartbeat
 
 
+class ChangeStream(EventStream):
+    """The stream of an open page: it says that something has changed, and the page loads what it shows.
+
+    The events themselves would be sent to each of many open pages, which read none of them.
+    """
+
+    def take(self) -> str:
+        """Say once that there were events since the last call."""
+        number, before = self.events.number, self._number
+        self._number = number
+        return f"id: {number}\nevent: changed\ndata: {{}}\n\n" if number != before else ""
+
+
 def after_of(request: Request) -> int | None:
     """Read the number of the client's last event; browsers send it in a header when they reconnect."""
     after = request.args.get("after") or request.headers.get("Last-Event-ID", "")

@@ -55,6 +55,7 @@ PLAIN_READS: Final = (
     "review",
     "scenarios",
     "scenarios/schema",
+    "report",
     "timeline",
     "webhooks",
 )
@@ -212,6 +213,7 @@ def _conflicts(shop: Shop, capture: "Played", void: "Played") -> None:
     shop.call("GET", f"/control/wait/?order_id={capture.order_id}&status=expired&timeout=0")
     shop.call("GET", "/control/wait/?order_id=no-such-id&status=expired&timeout=0")
     shop.call("GET", "/control/timeline/?order_id=no-such-id")
+    shop.call("GET", "/control/report/?order_id=no-such-id")
     shop.call("GET", f"{order}?fields[]=amounts")
     shop.call("GET", "/v1/wallet-web/issuers/")
     shop.call("DELETE", "/control/project/", headers={})

@@ -23,13 +23,14 @@ ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
 LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
 """Of statuses; only those that lead to money look like success."""
 ANSWERS: Final = ("response", "webhook-response", "outcome")
+LOST: Final = "lost"
 
 
 class PictureRow(NamedTuple):
     """An arrow, or a note on a lane if sender and receiver are the same.
 
-    ``look`` is ``ok``, ``failed``, ``quiet``, ``due`` or ``missing``; ``time`` is the text of the time
-    column, only where it changes; ``link`` is the target of a click.
+    ``look`` is ``ok``, ``failed``, ``lost``, ``quiet``, ``due`` or ``missing``; ``time`` is the text of the
+    time column, only where it changes; ``link`` is the target of a click.
     """
 
     sender: str
@@ -123,6 +124,8 @@ def _both_times(happening: Happening) -> str:
 def _look(happening: Happening) -> str:
     if happening.kind == MISSING:
         return MISSING
+    if happening.lost:
+        return LOST
     if happening.failed:
         return "failed"
     if happening.kind == "status":
@@ -165,6 +168,7 @@ COLOURS: Final = {
     "failed": "#a3231f",
     "quiet": "#4d5c5a",
     "due": "#8a6a1f",
+    LOST: "#8a6a1f",
     MISSING: "#a3231f",
 }
 FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
@@ -235,13 +239,18 @@ def _pixels(share: float) -> float:
 def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
     begin, end = places[row.sender], places[row.receiver]
     back = -ARROW if end > begin else ARROW
-    colour = COLOURS[row.look]
+    colour, middle = COLOURS[row.look], (begin + end) / 2
     dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
     label = _cut(row.label, _pixels(abs(end - begin)) + OVER_LANES)
+    if row.look == LOST:  # it ends halfway, with a cross
+        end, path = middle, f'd="M -{ARROW} -{ARROW} L {ARROW} {ARROW} M -{ARROW} {ARROW} L {ARROW} -{ARROW}"'
+        head = f'<path class="cross" {path} stroke="{colour}" stroke-width="2"/>'
+    else:
+        head = f'<path d="M 0 0 L {back} -{ARROW} L {back} {ARROW} Z" fill="{colour}"/>'
     return (
         f'<line x1="{begin:g}%" y1="{y}" x2="{end:g}%" y2="{y}" stroke="{colour}" stroke-width="1.5"{dash}/>'
-        f'<svg x="{end:g}%" y="{y}" overflow="visible"><path d="M 0 0 L {back} -{ARROW} L {back} {ARROW} Z" '
-        f'fill="{colour}"/></svg>' + _text(f"{(begin + end) / 2:g}%", y - 5, label, colour, "label")
+        f'<svg x="{end:g}%" y="{y}" overflow="visible">{head}</svg>'
+        + _text(f"{middle:g}%", y - (7 if row.look == LOST else 5), label, colour, "label")
     )
 
 
@@ -298,8 +307,9 @@ def _row(row: PictureRow) -> str:
     label = _plain(row.label)
     if row.sender == row.receiver:
         return f"Note over {row.sender}: {label}"
-    arrow = {"failed": "--x" if row.is_answer else "-x"}.get(row.look, "-->>" if row.is_answer else "->>")
-    return f"{row.sender}{arrow}{row.receiver}: {label}"
+    is_in_vain = row.look in ("failed", LOST)
+    line, head = "--" if row.is_answer else "-", "x" if is_in_vain else ">>"
+    return f"{row.sender}{line}{head}{row.receiver}: {label}"
 
 
 def _plain(text: str) -> str:

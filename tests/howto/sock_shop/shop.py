@@ -31,6 +31,7 @@ class Sale:
     refunds: dict[str, int] = field(default_factory=dict)  # cents by refund, as the service tells them
     asked: dict[str, tuple[Payment, int]] = field(default_factory=dict)  # refunds without response, by slip
     mails: list[str] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)  # the newest version of each payment, by its time
 
     @property
     def payment_id(self) -> str | None:
@@ -175,6 +176,9 @@ class Shop:
         sale = self.sales.of_payment(payment_id)
         if sale is None:
             return None
+        if payment.data["modified"] < sale.seen.get(payment_id, ""):
+            return payment  # a later answer overtook this one
+        sale.seen[payment_id] = payment.data["modified"]
         if payment.is_paid:
             self._note_payment(sale, payment)
         elif payment.is_over and sale.payment_id == payment_id and sale.status != "shipped":

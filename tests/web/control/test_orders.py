@@ -41,8 +41,8 @@ def test_webhooks_are_summed_up(watched: Sandbox, shop: Any) -> None:
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     failing, paid = listed(watched)
-    assert failing["webhooks"] == {"pending": 1, "delivered": 0, "failed": 0, "attempts": 1}
-    assert paid["webhooks"] == {"pending": 0, "delivered": 2, "failed": 0, "attempts": 2}
+    assert failing["webhooks"] == {"pending": 1, "delivered": 0, "lost": 0, "failed": 0, "attempts": 1}
+    assert paid["webhooks"] == {"pending": 0, "delivered": 2, "lost": 0, "failed": 0, "attempts": 2}
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,22 @@ def test_it_is_of_one_order_with_its_refunds(watched: Sandbox) -> None:
     refused(watched.get("/control/timeline/", params={"order_id": NOBODY}), 404, "NotFound")
 
 
+def test_a_report_has_it_as_text_with_the_findings(watched: Sandbox) -> None:
+    """Of one order with its refunds, or of all: what a failed test prints, in every language."""
+    order, other = watched.pay(watched.place(card())), watched.place(card())
+    refused_refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 9999}).json()
+    watched.settle()
+    report = watched.get("/control/report/", params={"order_id": order["id"]}).json()["text"]
+    assert f"order {order['id']} is completed" in report
+    assert f"  {refused_refund['error']['type']}: {refused_refund['error']['value']}" in report
+    assert "\nreview: " in report
+    assert other["id"] not in report
+    whole = watched.get("/control/report/").json()["text"]
+    assert set(report.splitlines()) <= set(whole.splitlines())
+    assert f"order {other['id']} is new" in whole
+    refused(watched.get("/control/report/", params={"order_id": NOBODY}), 404, "NotFound")
+
+
 def test_a_reset_forgets(sandbox: Sandbox) -> None:
     """Everything."""
     sandbox.place(card())

@@ -1,6 +1,7 @@
 """Lists: filters, search, counts; the first steps; and what a test of the webhook address says."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,9 +61,87 @@ def test_the_journal_is_filtered(sandbox: Sandbox, query: str, shown: list[str])
     sandbox.get("/v1/orders/order-unknown/")
     sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/")
     page = Dashboard(sandbox).open(f"journal/?{query}")
-    rows = page.ids.get("journal", "")
-    assert [status for status in ("201", "404", "409") if f"{status} " in rows] == shown
+    rows = page.answer.text
+    assert [status for status in ("201", "404", "409") if f">{status}</span>" in rows] == shown
     assert ("no-match" in page.ids) == (not shown)
+
+
+def test_the_journal_is_a_table(sandbox: Sandbox) -> None:
+    """Each row says when, what and for which order; a new day begins under its own heading."""
+    sandbox.place(card(), merchant_order_id="S-5", amount=1295)
+    sandbox.advance("P1D")
+    sandbox.get("/v1/orders/nobody/")
+    page = Dashboard(sandbox).open("journal/")
+    rows = page.ids["journal"]
+    assert rows.index("Monday 2 March 2026") < rows.index("nobody") < rows.index("Sunday 1 March 2026")
+    assert "12:00:00.000" in rows
+    assert "Creates the order · €12.95" in rows
+    assert re.search(r"S-5\s*[0-9.]+ ms", rows)
+    assert not any(link.endswith("/orders/nobody/") for link in page.links), "there is no such order"
+
+
+def test_webhooks_say_how_far_they_have_come(watched: Sandbox, shop: Shop) -> None:
+    """In the list and on their pages; the clock runs to the next attempt by one click."""
+    shop.answer = lambda received: 500
+    shop.says = b'{"error": "no such order"}'
+    watched.acted(watched.place(card(), merchant_order_id="S-7"), "customer visit")
+    watched.settle()
+    browser = Dashboard(watched)
+    assert "pending (will retry)" in browser.open("webhooks/").ids["webhooks"]
+    assert "no such order" in browser.open("webhooks/?state=pending&text=s-7").ids["webhooks"]
+    assert "no-match" in browser.open("webhooks/?text=S-8").ids
+    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    assert page.ids["summary"] == "Pending: 1 of 10 attempts failed, next at 12:02."
+    page = browser.press(page, next(value for value in page.buttons if value.endswith("12:02:00+00:00")))
+    assert page.ids["summary"] == "Pending: 2 of 10 attempts failed, next at 12:04."
+    assert page.text.index("Attempt 2") < page.text.index("Attempt 1"), "the newest is first"
+    watched.advance("PT1H")
+    assert "gave up" in browser.open("webhooks/?state=failed").ids["webhooks"]
+    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    assert page.ids["summary"].startswith("Gave up after 10 attempts: your shop answered 500 in ")
+    shop.answer = lambda received: 204
+    page = browser.press(page, "redeliver")
+    assert page.ids["summary"].startswith("Delivered at attempt 11: your shop answered 204 in ")
+
+
+def test_a_webhook_lost_by_a_fault_is_not_called_delivered(watched: Sandbox) -> None:
+    """Until it is delivered by hand."""
+    watched.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    watched.acted(watched.place(card()), "customer visit")
+    watched.settle()
+    browser = Dashboard(watched)
+    assert "lost (fault)" in browser.open("webhooks/?state=lost").ids["webhooks"]
+    assert "no-match" in browser.open("webhooks/?state=delivered").ids
+    watched.delete("/control/faults/")
+    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    assert "your shop never received it" in page.ids["summary"]
+    page = browser.press(page, "redeliver")
+    assert page.ids["summary"].startswith("Delivered: your shop answered ")
+
+
+def test_a_request_leads_to_its_neighbours(sandbox: Sandbox) -> None:
+    """The oldest one has no older one, the newest no newer one; the command makes the same request."""
+    order = sandbox.place(card(), merchant_order_id="it's S-6")
+    sandbox.get(f"/v1/orders/{order['id']}/?fields[]=amount_details")
+    browser = Dashboard(sandbox)
+    newest, oldest = (link for link in browser.open("journal/").links if "/requests/" in link)
+    page = browser.open(f"{sandbox.url}{newest}")
+    assert ("older" in page.ids, "newer" in page.ids) == (True, False)
+    assert "newer" in browser.open(f"{sandbox.url}{oldest}").ids
+    for address, status in ((newest, "200"), (oldest, "201")):
+        command = browser.open(f"{sandbox.url}{address}").ids["request-curl"]
+        done = subprocess.run(
+            ["sh", "-c", f"{command} -s -o /dev/null -w '%{{http_code}}'"],
+            env={**os.environ, "SANDBOX_API_KEY": sandbox.key},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        assert done.stdout == status
+    entries = sandbox.get("/control/journal/").json()["items"]
+    assert entries[0]["request"] == entries[-1]["request"]
+    assert entries[1]["query"] == entries[-2]["query"]
 
 
 def test_the_first_steps_tick_themselves_off(sandbox: Sandbox, shop: Shop) -> None:

@@ -43,6 +43,26 @@ def test_lists_name_the_order_by_the_shops_number(watched: Sandbox) -> None:
     assert "S-78" in browser.open().ids["agenda"]
 
 
+def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
+    """With its amount, since its own number is the order's."""
+    order = watched.pay(watched.place(card(), merchant_order_id="S-77"))
+    nameless = watched.pay(watched.place(card()))
+    for each in (order, nameless):
+        watched.post(f"/v1/orders/{each['id']}/refunds/", {"amount": 500})
+    watched.settle()
+    (refund,) = watched.get(f"/control/orders/{order['id']}/").json()["refunds"]
+    watched.read(refund["id"])
+    browser = Dashboard(watched)
+    webhooks = browser.open("webhooks/").ids["webhooks"]
+    assert "Refund €5.00 of S-77" in webhooks
+    assert f"Refund €5.00 of {nameless['id'][:8]}" in webhooks
+    (webhook, *_) = (each for each in watched.webhooks(order_id=refund["id"]))
+    assert "OrderRefund €5.00 of S-77" in browser.open(f"webhooks/{webhook['id']}/").ids["webhooks"]
+    assert "Refund €5.00 of S-77" in browser.open("journal/").ids["journal"]
+    page = browser.open(f"orders/{order['id']}/")
+    assert "completedRefund €5.00delivered" in page.ids["order-webhooks"]
+
+
 def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
     """In a sentence, and a fault by its name."""
     order = sandbox.authorized(merchant_order_id="S-77")
@@ -65,10 +85,9 @@ def test_rules_are_sentences(sandbox: Sandbox) -> None:
         faults=[{"when": {"nth": 3}, "then": {"status": 503}}],
     )
     page = Dashboard(sandbox).open("scenario/")
-    assert "€5.00" in page.ids["rules"]
-    assert "The customer pays after 10 seconds" in page.ids["rules"]
-    assert "The webhook comes 2 times" in page.text
-    assert "Refused with 503, for call number 3" in page.text
+    assert page.ids["rules"] == "For €5.00: the customer pays after 10 seconds."
+    assert "For every webhook: the webhook comes 2 times." in page.text
+    assert "For call number 3: refused with 503." in page.text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ import pytest
 
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.dashboard.notices import moved
+from payment_sandbox.web.dashboard.settings import OFFERED
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
@@ -44,6 +46,36 @@ def test_a_slow_shop_is_named(watched: Sandbox) -> None:
     assert notice.text.endswith(" s for each of 3 webhooks: go on, or undo.")
 
 
+def token_of_another_server() -> str:
+    """As a page has it that was loaded before a restart."""
+    with make_server(seed=1) as server:
+        token: str = Dashboard(Sandbox(server)).open("settings/").forms[-1].fields["token"]
+        return token
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("", "This form is from no page of this sandbox. Load the page and click there."),
+        ("0" * 64, "This form is from no page of this sandbox. Load the page and click there."),
+        (
+            "another project",
+            "This form is of another project. Load the page of this project and click again.",
+        ),
+    ],
+)
+def test_a_wrong_form_is_told_from_an_old_one(sandbox: Sandbox, token: str, said: str) -> None:
+    """Nothing is said of a restart if there was none."""
+    browser = Dashboard(sandbox)
+    page = browser.open("settings/")
+    if token == "another project":
+        token = Dashboard(Sandbox(sandbox.server)).open("settings/").forms[-1].fields["token"]
+    refused = browser.send(page.forms[-1], {"token": token}, page, 403)
+    assert refused.ids["refused"] == "Load the page again"
+    assert said in refused.text
+    assert "restarted" not in refused.text
+
+
 def test_a_form_of_a_server_that_was_restarted() -> None:
     """It is said so, for every button; the way back loads the page."""
     with make_server(seed=1) as server:
@@ -53,8 +85,9 @@ def test_a_form_of_a_server_that_was_restarted() -> None:
         page = browser.open(f"orders/{order['id']}/")
         forms = [form for form in page.forms if "token" in form.fields]
         assert len(forms) > 10
+        other_token = token_of_another_server()
         for form in forms:
-            form.fields["token"] = "of another server"
+            form.fields["token"] = other_token
             refused = browser.send(form, {}, page, 403)
             assert refused.ids["refused"] == "Load the page again"
             assert "The server was restarted. Load the page and click again." in refused.text
@@ -72,7 +105,7 @@ def test_a_wrong_place_in_a_list_shows_its_beginning(watched: Sandbox, path: str
     watched.read(order)
     browser = Dashboard(watched)
     page = browser.open(path)
-    assert "not known any more" in page.ids["remark"]
+    assert "no longer exists" in page.ids["remark"]
     assert "shop-77" in page.text
     assert "remark" not in browser.open(path.partition("?")[0]).ids
 
@@ -89,6 +122,11 @@ def test_a_refusal_is_said_once(sandbox: Sandbox) -> None:
     late = browser.press(page, "merchant capture", amount="1.00")
     assert "why-refused" not in late.ids
     assert "notice" in late.ids
+
+
+def test_every_setting_is_in_a_group() -> None:
+    """But the seed, which would make identifiers jump."""
+    assert sorted([*OFFERED, "seed"]) == sorted(SettingsForm().fields)
 
 
 def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:

@@ -28,8 +28,8 @@ def test_a_move_is_taken_back(watched: Sandbox, shop: Shop) -> None:
     assert browser.open(f"orders/{open_one['id']}/").ids["told"].count("expiry") == 1
     page = browser.send(take_back(moved), {}, moved)
     assert page.ids["notice"] == (
-        "Back at 12:00:00. One webhook was sent meanwhile, and stays sent."
-        " One request that came meanwhile has left the journal."
+        "Undone: it is 12:00:00 again. One webhook had been sent, which cannot be undone."
+        " One request since then was removed from the journal."
     )
     assert {path: watched.get(path).json() for path in PATHS} == before
     assert browser.open(f"orders/{open_one['id']}/").ids["told"].count("expiry") == 0
@@ -152,7 +152,7 @@ def test_only_the_last_move_and_once(sandbox: Sandbox) -> None:
     moved = browser.press(browser.open("orders/"), DAY)
     now = browser.send(take_back(moved), {}, moved).ids["now"]
     again = browser.send(take_back(moved), {}, moved)
-    assert "no move was made here" in again.ids["notice"].lower()
+    assert "no move to undo" in again.ids["notice"].lower()
     assert again.ids["now"] == now
     moved = browser.press(browser.open("orders/"), DAY)
     sandbox.post("/control/reset/")

@@ -110,7 +110,7 @@ def test_belgian_pages_are_not_dutch_ones() -> None:
 @pytest.mark.parametrize(
     ("tag", "hours", "said"),
     [
-        ("en-GB", 3, "today 15:00, in 3 hours"),
+        ("en-GB", 3, "15:00 today, in 3 hours"),
         ("nl", 24, "morgen 12:00, over 1 dag"),
         ("de", 72, "4. M\u00e4rz, 12:00, in 3 Tagen"),
         ("fr-BE", -1, "aujourd'hui 11:00"),

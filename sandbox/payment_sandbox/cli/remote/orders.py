@@ -38,7 +38,8 @@ def orders(call: CommandRun, **wanted: Any) -> None:
 
     def row(item: "OrderRow") -> tuple[object, ...]:
         sent = item["webhooks"]
-        delivered = f"{sent['delivered']} of {sent['delivered'] + sent['pending'] + sent['failed']}"
+        made = sent["pending"] + sent["delivered"] + sent["lost"] + sent["failed"]
+        delivered = f"{sent['delivered']} of {made}"
         number = item["merchant_order_id"]
         created = short_time(item["created"])
         return item["id"], item["status"], money(item), item["payment_method"], created, delivered, number
@@ -84,7 +85,8 @@ def _overview(call: CommandRun, overview: "OrderOverview") -> Iterator[str]:
 
 def _webhooks(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
     for webhook in answer:
-        line = f"{webhook['state']}, attempts: {len(webhook['attempts'])}"
+        state = "lost (fault)" if webhook["lost"] else webhook["state"]
+        line = f"{state}, attempts: {len(webhook['attempts'])}"
         yield f"  webhook {webhook['status']} to {webhook['url']} is {line}"
     if any(webhook["state"] == "pending" and not webhook["attempts"] for webhook in answer):
         yield from waiting(call)

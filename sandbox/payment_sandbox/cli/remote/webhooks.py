@@ -16,25 +16,33 @@ if TYPE_CHECKING:
     from payment_sandbox.client.listening import Forwarded, Listener
     from payment_sandbox.web.answers.records import Webhook
 
+DELIVERED, LOST = "delivered", "lost"
 ENDING: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 @remote("webhooks", example="webhooks --state failed")
 @click.option("--order-id", "--order", shell_complete=order_ids, help="Only of this order.")
-@click.option("--state", type=click.Choice(["pending", "delivered", "failed"]), help="Only in this state.")
+@click.option(
+    "--state", type=click.Choice(["pending", DELIVERED, "failed", LOST]), help="Only in this state."
+)
 def webhooks(call: CommandRun, order_id: str | None, state: str | None) -> None:
     """List webhooks and how their attempts ended."""
     asked = {"order_id": call.order_id(order_id) if order_id is not None else None, "state": state}
-    call.show(call.sandbox.call("GET", "/control/webhooks/", query=asked), _deliveries)
+    answer = call.sandbox.call("GET", "/control/webhooks/", query=asked)
+    if state == DELIVERED:
+        answer["items"] = [item for item in answer["items"] if not item["lost"]]
+    call.show(answer, _deliveries)
 
 
 def _deliveries(answer: Mapping[str, "list[Webhook]"]) -> str:
     lines = []
     for item in answer["items"]:
-        lines.append(f"{item['state']:9} {item['order_id']}  {item['url']}  id {item['id']}")
+        state = LOST if item["lost"] else item["state"]
+        lines.append(f"{state:9} {item['order_id']}  {item['url']}  id {item['id']}")
         for attempt in item["attempts"]:
             response = attempt["response"]
-            outcome = attempt["error"] or (response["status"] if response is not None else "dropped")
+            status = response["status"] if response is not None else None
+            outcome = attempt["fault"] or attempt["error"] or status
             lines.append(f"  {attempt['at']}  {outcome}")
     return "\n".join(lines) or "no webhooks"
 

@@ -14,9 +14,18 @@ from payment_sandbox.operations.review.creations import (
     retried_blindly,
     warned,
 )
-from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Reviewed
+from payment_sandbox.operations.review.evidence import (
+    HINT,
+    KINDS,
+    Finding,
+    Reviewed,
+    began,
+    is_answer_lost,
+)
 from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.operations.review.money import (
+    VAULT_TOKEN,
+    calls_during,
     cancelled_when_paid,
     charges_during,
     kept_surplus,
@@ -48,7 +57,17 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 
-__all__ = ["HINT", "KINDS", "Finding", "review", "review_order"]
+__all__ = [
+    "HINT",
+    "KINDS",
+    "VAULT_TOKEN",
+    "Finding",
+    "began",
+    "calls_during",
+    "is_answer_lost",
+    "review",
+    "review_order",
+]
 
 TEXT_MAX: Final = 2000
 
@@ -128,7 +147,10 @@ def _of_baskets(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) ->
 
 
 def _found(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
-    return [_taught(epoch, finding) for check in checks for finding in check(reviewed)]
+    by_check = {check: list(check(reviewed)) for check in checks}
+    about_refusals = chain.from_iterable(by_check.get(check, ()) for check in (repeated, cancelled_when_paid))
+    hints = refused(reviewed, about_refusals) if repeated in by_check else ()
+    return [_taught(epoch, finding) for finding in chain(*by_check.values(), hints)]
 
 
 def _taught(epoch: Epoch, finding: Finding) -> Finding:
@@ -178,7 +200,7 @@ CHECKS: Final[Sequence[Check]] = (
     unmatched,
     lapsed,
     charged_after_decline,
-    refused,
 )
+"""Hints about refused requests come after them."""
 OF_SEVERAL_ORDERS: Final[Sequence[Check]] = (created_twice, retried_blindly)
 """Those that compare orders."""

@@ -2,14 +2,16 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.webhooks import BY_SCENARIO, Delivery, WebhookAttempt
+from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
 
 LOOKED: Final = (200, 304)
@@ -37,7 +39,7 @@ class Finding(NamedTuple):
         MISTAKE
     )
     risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."] = ""
-    page: Annotated[str, "Where the documentation shows wrong and right code; empty for hints."] = ""
+    page: Annotated[str, "Where the documentation explains it; for a mistake with wrong and right code."] = ""
     amount: Annotated[int, "Cents at risk in this history; 0 if none or unknown."] = 0
     healed: Annotated[str, "How it was put right later, such as by a retry; empty if it was not."] = ""
     shown_by: tuple[Annotated[str, "The id of a record in the timeline that shows it."], ...] = ()
@@ -61,7 +63,8 @@ class Finding(NamedTuple):
         return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{healed}{shown}"
 
 
-class Reviewed(NamedTuple):
+@dataclass(frozen=True)
+class Reviewed:
     """The history of a project: requests, returns to the shop, webhooks, statuses, orders, and its set-up."""
 
     requests: Sequence[JournalEntry]
@@ -75,6 +78,25 @@ class Reviewed(NamedTuple):
     unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
     scenario: str = ""
     lapsed: Sequence[str] = ()  # orders whose authorization expired with nothing captured
+
+    @cached_property
+    def reads(self) -> "Entries":
+        """The successful reads, by order."""
+        return _by_order(entry for entry in self._asked if entry.status in LOOKED)
+
+    @cached_property
+    def tries(self) -> "Entries":
+        """The successful reads, and those that a fault of the sandbox prevented, by order."""
+        return _by_order(entry for entry in self._asked if entry.status in LOOKED or entry.fault is not None)
+
+    @cached_property
+    def _asked(self) -> list[JournalEntry]:
+        return list(filter(is_read, self.requests))
+
+    @cached_property
+    def statuses(self) -> Mapping[str, str | None]:
+        """The order's status in each response, by the id of the request; None if there is none."""
+        return {entry.id: as_object(entry.response).get("status") for entry in self.requests}
 
     def status(self, order_id: str | None) -> str | None:
         """The status of an order; None if it is unknown."""
@@ -108,8 +130,8 @@ def ended(entry: JournalEntry) -> datetime:
 
 
 def is_own(attempt: WebhookAttempt) -> bool:
-    """Whether the merchant answered, and not a scenario on their behalf."""
-    return not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
+    """Whether the merchant answered, and not a fault on their behalf."""
+    return not attempt.is_withheld
 
 
 def is_answer_lost(entry: JournalEntry) -> bool:
@@ -126,25 +148,26 @@ def as_object(body: bytes) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def status_told(entry: JournalEntry) -> str | None:
-    """The order's status in a response; None if the journal truncated the response."""
-    return as_object(entry.response).get("status")
-
-
 def order_in(entry: JournalEntry) -> str | None:
     """The id of the order that a request's path names; None for a creation and for other collections."""
     _, collection, *place = [*entry.path.strip("/").split("/"), "", ""]
     return place[0] or None if collection == ORDERS else None
 
 
-def reads_of(reviewed: Reviewed, *, and_tries: bool = False) -> dict[str, list[JournalEntry]]:
-    """The successful reads, by order; with ``and_tries`` also those that a fault of the sandbox prevented."""
-    reads: dict[str, list[JournalEntry]] = defaultdict(list)
-    for entry in reviewed.requests:
-        is_read = entry.method == "GET" and entry.order_id and entry.path.rstrip("/").endswith(entry.order_id)
-        if is_read and (entry.status in LOOKED or (and_tries and entry.fault is not None)):
-            reads[entry.order_id or ""].append(entry)
-    return reads
+def is_read(entry: JournalEntry) -> bool:
+    """Whether a request asked for an order that exists."""
+    return bool(entry.method == "GET" and entry.order_id and entry.path.rstrip("/").endswith(entry.order_id))
+
+
+Entries = defaultdict[str, list[JournalEntry]]
+"""Requests by the order that they are about; none of an order without any."""
+
+
+def _by_order(entries: Iterable[JournalEntry]) -> Entries:
+    of_orders: Entries = defaultdict(list)
+    for entry in entries:
+        of_orders[entry.order_id or ""].append(entry)
+    return of_orders
 
 
 def whole_number(value: object) -> int | None:

@@ -32,6 +32,11 @@ TWICE: Final = Lesson(risks.PAID_TWICE, "after-a-lost-response")
 ONCE: Final = Lesson(risks.TWICE, "do-everything-once")
 CAPTURE: Final = Lesson(risks.LAPSED, "capture-in-time")
 REFUNDS: Final = Lesson(risks.OWED, "refunds-can-fail")
+OWED: Final = Lesson(risks.OWED, "give-money-back")
+RULES: Final = "/docs/fidelity/"
+ERRORS: Final = "/docs/errors/"
+SCENARIOS: Final = "/docs/scenarios/#why-did-my-rule-not-match"
+ENDLESS: Final = Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits")
 
 LESSONS: Final[dict[str, Lesson]] = {
     # by the rule of a finding
@@ -40,7 +45,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "HOOK-09": LEARN,
     "HOOK-10": ONCE,
     "HOOK-12": LEARN,
-    "HOOK-13": REFUNDS,
+    "HOOK-13": OWED,
     "SET-47": ONCE,
     "HOOK-03": LEARN,
     "HOOK-04": Lesson("customers and webhooks end at addresses that do not answer", "one-scheme"),
@@ -65,9 +70,13 @@ LESSONS: Final[dict[str, Lesson]] = {
     "refunds-differ": REFUNDS,
     "cancelled-but-kept": REFUNDS,
     "went-back": Lesson(risks.TAKEN_BACK, "go-forward-only"),
+    "shown-paid": READ,
+    "shown-differently": LEARN,
+    "mailed-differently": ONCE,
     "lapsed": CAPTURE,
     "waits": Lesson(risks.STUCK, "set-time-limits"),
-    "endless": Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits"),
+    "endless": ENDLESS,
+    "hangs": ENDLESS,
     "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),
 }
 
@@ -75,3 +84,8 @@ LESSONS: Final[dict[str, Lesson]] = {
 def lesson_of(rule: str) -> Lesson | None:
     """The lesson about a rule, or about a kind of problem."""
     return LESSONS.get(rule.removeprefix("review "))
+
+
+def page_of_rule(rule: str | None) -> str:
+    """Where the documentation has the rule by which a call was refused, or else the form of all errors."""
+    return f"{RULES}#{rule.lower()}" if rule is not None else ERRORS

@@ -19,12 +19,10 @@ from payment_sandbox.operations.review.evidence import (
     is_own,
     line_of,
     order_in,
-    reads_of,
-    status_told,
     times,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import ONCE, REFUNDS, WORDS
+from payment_sandbox.operations.review.lessons import ONCE, OWED, TWICE, WORDS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
@@ -77,9 +75,9 @@ class Handling(NamedTuple):
     begins: datetime
     ends: datetime
 
-    def spans(self, call: MoneyCall) -> bool:
+    def spans(self, entry: JournalEntry) -> bool:
         """Whether a call was made meanwhile."""
-        return self.begins <= began(call.entry) <= self.ends
+        return self.begins <= began(entry) <= self.ends
 
 
 def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
@@ -118,7 +116,7 @@ def _lengthened(handlings: list[Handling]) -> list[Handling]:
 
 def moved_for_each_webhook(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop moved the same money again when a webhook was delivered again, or told the same again."""
-    handlings, reads = _handlings(reviewed.webhooks), reads_of(reviewed)
+    handlings = _handlings(reviewed.webhooks)
     everything = sorted(chain.from_iterable(handlings.values()), key=lambda each: each.begins)
     same: dict[CallKind, list[MoneyCall]] = defaultdict(list)
     for call in filter(MoneyCall.is_accepted, money_calls(reviewed.requests)):
@@ -127,7 +125,7 @@ def moved_for_each_webhook(reviewed: Reviewed) -> Iterator[Finding]:
         orders = {calls[0].order_id} if calls[0].order_id else _orders_behind(calls, everything)
         matched = [_caused(calls, handlings.get(order_id, ())) for order_id in sorted(orders)]
         pairs = max(matched, key=len, default=[])
-        events = {_event(call, handling, reads[handling.order_id]) for call, handling in pairs}
+        events = {_event(reviewed, call, handling) for call, handling in pairs}
         if min(len(events), len({handling.delivery_id for _, handling in pairs})) < len(pairs):
             yield _for_each(reviewed, pairs)
 
@@ -139,21 +137,27 @@ def _orders_behind(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) ->
     for call in calls:
         newest = bisect_right(begins, began(call.entry))
         around = handlings[max(0, newest - AT_ONCE) : newest]
-        orders |= {each.order_id for each in around if each.spans(call)}
+        orders |= {each.order_id for each in around if each.spans(call.entry)}
     return orders
 
 
 def charges_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
     """The ids of the requests that charged a stored card while a shop handled one of the webhooks."""
-    handlings = list(chain.from_iterable(_handlings(webhooks).values()))
     charges = money_calls(entry for entry in requests if VAULT_TOKEN in entry.request)
-    return {call.entry.id for call in charges if any(each.spans(call) for each in handlings)}
+    return calls_during(webhooks, (call.entry for call in charges))
 
 
-def _event(call: MoneyCall, handling: Handling, reads: Sequence[JournalEntry]) -> str:
+def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
+    """The ids of the requests that a shop made while it handled one of the webhooks."""
+    handlings = list(chain.from_iterable(_handlings(webhooks).values()))
+    return {entry.id for entry in requests if any(each.spans(entry) for each in handlings)}
+
+
+def _event(reviewed: Reviewed, call: MoneyCall, handling: Handling) -> str:
     """What the shop reacted to: the status that it had read last, or the webhook if it had read none."""
+    reads = reviewed.reads[handling.order_id]
     seen = [read for read in reads if handling.begins <= began(read) <= began(call.entry)]
-    status = status_told(seen[-1]) if seen else None
+    status = reviewed.statuses[seen[-1].id] if seen else None
     return status or handling.delivery_id
 
 
@@ -162,7 +166,7 @@ def _caused(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> list[t
     pairs: list[tuple[MoneyCall, Handling]] = []
     free = sorted(handlings, key=lambda each: each.ends)
     for call in calls:
-        first = next((each for each in free if each.spans(call)), None)
+        first = next((each for each in free if each.spans(call.entry)), None)
         if first is not None:
             free.remove(first)
             pairs.append((call, first))
@@ -187,10 +191,9 @@ def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -
 def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
     """The response to a call that moves money was lost, and the shop sent it again without a look."""
     lost: dict[CallKind, MoneyCall] = {}
-    reads = reads_of(reviewed)
     for call in money_calls(reviewed.requests):
         first = lost.pop(call.kind, None) if call.is_accepted() else None
-        if first is not None and not _were_between(reads[call.order_id], first.entry, call.entry):
+        if first is not None and not _were_between(reviewed.reads[call.order_id], first.entry, call.entry):
             cents = _cents(reviewed, call)
             yield _moved_again(
                 call.order_id or call.entry.order_id,
@@ -199,7 +202,7 @@ def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
                 f"{_did(call, cents)} twice: the first response was lost, and the call was sent again",
                 "After a lost response, read the order first: it shows what was carried out.",
                 cents,
-            )
+            )._replace(page=TWICE.page)
         if is_answer_lost(call.entry) and call.is_accepted():
             lost[call.kind] = call
 
@@ -312,8 +315,8 @@ def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
                 "If a cancellation is refused, read the order, and refund what the customer has paid.",
                 order.id,
                 (line_of(entry),),
-                risk=REFUNDS.risk,
-                page=REFUNDS.page,
+                risk=OWED.risk,
+                page=OWED.page,
                 amount=kept,
                 shown_by=(entry.id,),
             )
@@ -350,10 +353,10 @@ def kept_surplus(reviewed: Reviewed) -> Iterator[Finding]:
 
 def never_learned(reviewed: Reviewed) -> Iterator[Finding]:
     """No webhook of a payment arrived, and a day later the shop had still not asked for the order."""
-    unknown, tried = _never_told(reviewed), reads_of(reviewed, and_tries=True)
+    unknown = _never_told(reviewed)
     paid = {each.order_id: each for each in reversed(reviewed.reached) if each.status in PAID}
     for order in _paid_a_day_ago(reviewed):
-        if order.id in unknown and _is_unread(tried[order.id], paid[order.id].real_at):
+        if order.id in unknown and _is_unread(reviewed.tries[order.id], paid[order.id].real_at):
             yield Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.amount_cents)}: "
@@ -375,8 +378,11 @@ def _never_told(reviewed: Reviewed) -> set[str]:
 
 def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
     """The orders of which a response has told the shop that they are paid."""
-    told = (each for each in reviewed.requests if each.fault is None and status_told(each) in PAID)
-    return {each.order_id for each in told}
+    return {
+        each.order_id
+        for each in reviewed.requests
+        if reviewed.statuses[each.id] in PAID and not (each.fault is not None and each.fault.changes_response)
+    }
 
 
 def _is_unread(tried: Iterable[JournalEntry], since: datetime) -> bool:

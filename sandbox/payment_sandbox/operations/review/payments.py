@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, Final
 
 from payment_sandbox.operations.review.evidence import HINT, Finding, Reviewed, as_object, counted, line_of
-from payment_sandbox.operations.review.money import cancelled_when_paid, repeated
+from payment_sandbox.operations.review.lessons import page_of_rule
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
 from payment_sandbox.orders.order import Order
@@ -92,17 +92,16 @@ def _is_refused(entry: JournalEntry) -> bool:
     return entry.status in REFUSALS and not entry.fault and entry.rule != CAPTURED_LATE
 
 
-def _unnamed(reviewed: Reviewed) -> list[JournalEntry]:
+def _unnamed(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
     """The refused requests that no mistake is made of."""
-    mistakes = chain(repeated(reviewed), cancelled_when_paid(reviewed))
     named = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
     return [entry for entry in filter(_is_refused, reviewed.requests) if entry.id not in named]
 
 
-def refused(reviewed: Reviewed) -> Iterator[Finding]:
-    """Calls were refused, which a test may want; each kind once."""
+def refused(reviewed: Reviewed, mistakes: Iterable[Finding]) -> Iterator[Finding]:
+    """Calls were refused, which a test may want; each kind once, unless it is one of the ``mistakes``."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
-    for entry in _unnamed(reviewed):
+    for entry in _unnamed(reviewed, mistakes):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
     for (status, kind), entries in groups.items():
         first = entries[0]
@@ -114,5 +113,6 @@ def refused(reviewed: Reviewed) -> Iterator[Finding]:
             first.order_id if len(entries) == 1 else None,
             tuple(map(line_of, entries)),
             HINT,
+            page=page_of_rule(first.rule),
             shown_by=tuple(entry.id for entry in entries),
         )

@@ -13,6 +13,7 @@ from payment_sandbox.operations.review.evidence import (
     line_of,
     line_of_attempt,
 )
+from payment_sandbox.operations.review.lessons import SCENARIOS
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.epoch import Epoch
@@ -98,7 +99,7 @@ def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     if state.scenario.name == DEFAULT or not epoch.journal.of(RecordedDecision):
         return ()
     return tuple(
-        f"rule {index}: when {json.dumps(rule.get('when', {}))}"
+        f"rule {index + 1}: when {json.dumps(rule.get('when', {}))}"
         for index, rule in enumerate(state.scenario.document.get("rules", ()))
         if not state.rule_uses.get(index)
     )
@@ -116,4 +117,5 @@ def unmatched(reviewed: Reviewed) -> Iterator[Finding]:
             None,
             tuple(reviewed.unmatched),
             HINT,
+            page=SCENARIOS,
         )

@@ -16,8 +16,6 @@ from payment_sandbox.operations.review.evidence import (
     is_own,
     line_of,
     line_of_attempt,
-    reads_of,
-    status_told,
     times,
 )
 from payment_sandbox.orders.webhooks import (
@@ -64,12 +62,11 @@ def _is_taken(attempt: WebhookAttempt) -> bool:
 
 def unread(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop acknowledged a webhook but never read the order, nor tried."""
-    reads = reads_of(reviewed, and_tries=True)
     taken: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
     for webhook in reviewed.webhooks:
         taken[webhook.order_id] += [(webhook, attempt) for attempt in filter(_is_taken, webhook.tries)]
     for order_id, attempts in taken.items():
-        newest = max(map(began, reads[order_id]), default=NEVER)
+        newest = max(map(began, reviewed.tries[order_id]), default=NEVER)
         unseen = [pair for pair in attempts if newest < pair[1].real_at]
         if unseen and not _is_cancelled_by_shop(reviewed, order_id):
             yield Finding(
@@ -91,18 +88,17 @@ def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
 def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
     """Whether the shop cancelled the order itself and so knows its status already."""
     return reviewed.status(order_id) == "cancelled" and any(
-        entry.order_id == order_id and entry.method == "DELETE" and status_told(entry) == "cancelled"
+        entry.order_id == order_id and entry.method == "DELETE" and reviewed.statuses[entry.id] == "cancelled"
         for entry in reviewed.requests
     )
 
 
 def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
     """The customer came back, but the shop did not check whether they had paid."""
-    reads = reads_of(reviewed, and_tries=True)
     notified = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.tries))}
     for visit in reviewed.returns:
         order_id = visit.order_id or ""
-        if order_id not in notified and not any(began(e) >= visit.real_at for e in reads[order_id]):
+        if order_id not in notified and not any(began(e) >= visit.real_at for e in reviewed.tries[order_id]):
             yield Finding(
                 "FLOW-15",
                 "The customer came back, but your shop did not read the order",
@@ -212,11 +208,13 @@ def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
     return causes
 
 
-def _longest_run(entries: Sequence[JournalEntry], causes: list[datetime]) -> list[JournalEntry]:
+def _longest_run(
+    reviewed: Reviewed, entries: Sequence[JournalEntry], causes: list[datetime]
+) -> list[JournalEntry]:
     """Consecutive reads with the same result and no cause, up to one more than allowed."""
     run: list[JournalEntry] = []
     for entry in entries:
-        run = [*run, entry] if run and _is_polling(run, entry, causes) else [entry]
+        run = [*run, entry] if run and _is_polling(reviewed, run, entry, causes) else [entry]
         if len(run) > POLLS_MAX + _copies(run[0], causes):
             break
     return run
@@ -228,21 +226,23 @@ def _copies(first: JournalEntry, causes: list[datetime]) -> int:
     return before.count(before[-1]) - 1 if before else 0
 
 
-def _is_polling(run: list[JournalEntry], entry: JournalEntry, causes: list[datetime]) -> bool:
+def _is_polling(
+    reviewed: Reviewed, run: list[JournalEntry], entry: JournalEntry, causes: list[datetime]
+) -> bool:
     """Whether a read repeats the run's result with no cause since, soon after in sandbox time."""
     is_apart = entry.at - run[-1].at >= POLL_APART
     has_cause = is_apart or any(began(run[-1]) < at <= began(entry) for at in causes)
-    is_same = entry.status != 200 or status_told(entry) == status_told(run[0])
+    is_same = entry.status != 200 or reviewed.statuses[entry.id] == reviewed.statuses[run[0].id]
     return is_same and not has_cause
 
 
 def polled(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop polled for a status instead of waiting for the webhook."""
     causes = _causes(reviewed)
-    for order_id, entries in reads_of(reviewed).items():
+    for order_id, entries in reviewed.reads.items():
         if len(entries) <= POLLS_MAX:
             continue
-        run = _longest_run(entries, sorted(causes[order_id]))
+        run = _longest_run(reviewed, entries, sorted(causes[order_id]))
         if len(run) > POLLS_MAX + _copies(run[0], sorted(causes[order_id])):
             yield Finding(
                 "HOOK-02",

@@ -64,7 +64,7 @@ class TookTooLong(Exception):
 
 
 class AsksWithoutEnd(BaseException):
-    """A shop under rehearsal asks the same for ever; a test ends with it, whatever the shop catches."""
+    """A run of a rehearsal has no end; a test ends with it, whatever the shop catches."""
 
 
 class _InProcessLine(Line):
@@ -122,7 +122,7 @@ class InProcess:
         """Make one call, on this thread, as the project of ``key``.
 
         Raises:
-            AsksWithoutEnd: in a rehearsal, the shop has asked this for ever.
+            AsksWithoutEnd: in a rehearsal, the shop has asked this for ever, or the run was given up.
             CutOff: a fault cut the connection.
             TookTooLong: a fault delayed the response for longer than the caller waits.
         """
@@ -187,8 +187,8 @@ class InProcess:
 
 
 def _end_endless(project: "Project | None", method: str, path: str) -> None:
-    if project is not None and project.epoch.rehearsal.is_exhausted and path.startswith(MERCHANT_API):
-        raise AsksWithoutEnd(f"{method} {path} is asked again and again, while nothing changes")
+    if project is not None and project.epoch.rehearsal.ends_with(path):
+        raise AsksWithoutEnd(f"{method} {path}: this run of a rehearsal has no end")
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from http import HTTPStatus
 from http.client import responses
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -102,6 +103,7 @@ class Browser:
 
     def __init__(self, app: Any, project: "Project") -> None:
         self._bridge = bridged(app)
+        self._app = app
         self._client = Client(self._bridge or app)
         self._project = project
 
@@ -139,6 +141,17 @@ class Browser:
         return self._together(
             lambda: self._client.get(parts.path or "/", query_string=urlencode(query), base_url=base), tabs
         )
+
+    def look(self, url: str) -> str | None:
+        """Request a page without cookies and without a trace in the timeline; None if there is none."""
+        parts = urlsplit(url)
+        base = f"{parts.scheme}://{parts.netloc}" if parts.netloc else SHOP
+        client = Client(self._bridge or self._app, use_cookies=False)
+        answer = client.get(parts.path or "/", query_string=parts.query, base_url=base)
+        try:
+            return answer.text if answer.status_code == HTTPStatus.OK else None
+        finally:
+            answer.close()
 
     def close(self) -> None:
         """Stop what it runs on; the end of the test does."""

@@ -70,6 +70,7 @@ def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:
         "order_id": delivery.order_id,
         "url": masking.text(delivery.url),
         "state": delivery.state,
+        "lost": delivery.is_lost,
         "status": delivery.status,
         "attempts": [_attempt_record(attempt, masking) for attempt in delivery.attempts],
     }
@@ -95,6 +96,7 @@ def _attempt_record(attempt: WebhookAttempt, masking: Masking) -> records.Attemp
         "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
         "error": reply.error,
         "warning": reply.warning,
+        "fault": reply.fault,
         "traceback": reply.traceback,
         "duration_ms": round(reply.duration_ms, 3),
     }

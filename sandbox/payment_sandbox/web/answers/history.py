@@ -1,12 +1,15 @@
-"""What happened in a project, filtered and page by page."""
+"""What happened in a project, filtered and page by page, and as the report of a failed test."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.history import Happening, history
+from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, as_plain
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import same_path
@@ -33,7 +36,7 @@ def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Web
     order_id, state, store = query.get("order_id"), query.get("state"), project.epoch.store
     shown = delivery_summary if "summary" in query else delivery_record
     deliveries = store.deliveries() if order_id is None else store.deliveries_of(order_id)
-    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
+    wanted = (each for each in reversed(deliveries) if state in (None, each.state, each.outcome))
     page = newest_page(wanted, query, lambda known: any(known == delivery.id for delivery in deliveries))
     return (shown(delivery, project.masking) for delivery in page)
 
@@ -145,3 +148,104 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
         "statuses": statuses(project, order_id),
         "failures": failures(project, order_id),
     }
+
+
+UNTOLD: Final = "HOOK-03"
+"""The rule of findings about statuses that nobody was told."""
+
+
+def report(project: Project, order_id: str | None = None) -> str:
+    """Requests and responses, actions, statuses, webhooks, and what went wrong, as text; causes come first.
+
+    It is of one order with its refunds, or of the whole project.
+
+    Raises:
+        Unknown: there is no such order.
+    """
+    epoch = project.epoch
+    items = history(epoch, order_id)
+    lines = [f"sandbox time is {epoch.now().isoformat()}, scenario {epoch.state.scenario.name}"]
+    lines += _happenings(project, items)
+    orders = {None, *(item.order_id for item in items)}
+    shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
+    return "\n".join(chain(lines, *map(_finding, shown)))
+
+
+def _happenings(project: Project, items: Sequence[Happening]) -> Iterator[str]:
+    entries = {entry["id"]: entry for entry in journal(project, {})}
+    urls = {webhook.id: webhook.url for webhook in project.epoch.store.deliveries()}
+    answers = {item.cause: item for item in items if item.kind == "webhook-response"}
+    for item in items:
+        for index, line in enumerate(_lines(item, answers, entries, urls)):
+            yield f"{timestamp(item.at)}  {line}" if index == 0 else f"    {line}"
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    if finding.rule == UNTOLD:
+        yield finding.problem
+    else:
+        yield f"review: {finding.rule} {finding.problem}"
+        yield f"    {finding.advice}"
+
+
+def _lines(
+    item: Happening,
+    answers: Mapping[str | None, Happening],
+    entries: Mapping[str, records.JournalEntry],
+    urls: Mapping[str, str],
+) -> Iterator[str]:
+    kind, label, order_id = item.kind, item.label, item.order_id
+    if kind == "request" and item.id in entries:
+        yield from _request(entries[item.id])
+    elif kind == "status":
+        yield f"order {order_id} is {label}"
+    elif kind == "attempt-status":
+        yield f"{label.replace(':', f' of order {order_id} is', 1)}"
+    elif kind == "action":
+        yield f"{item.sender} of {order_id} {label} ({item.detail})"
+    elif kind == "webhook":
+        yield from _webhook(item, answers.get(item.id), urls.get(item.id.partition("/")[0], ""))
+    elif kind == "agenda-event":
+        yield f"{label} of {order_id}"
+    elif kind == "failure":
+        yield f"{label} for {order_id}: {item.detail}"
+
+
+def _webhook(item: Happening, answer: Happening | None, url: str) -> Iterator[str]:
+    """An attempt with its answer; one that a fault withheld from the shop has none."""
+    number = item.label.partition(":")[0].removeprefix("webhook")
+    head = f"webhook {item.id[:8]} for {item.order_id}{number}"
+    if answer is None:
+        yield f"{head}: {item.label.rpartition(' · ')[2]}, never sent to {url}"
+        return
+    took = f" in {answer.duration_ms} ms" if answer.duration_ms is not None else ""
+    yield f"{head}: {answer.label} from {url}{took}"
+    for line in (answer.detail or "").splitlines():
+        yield f"  {line}"
+
+
+def _request(entry: records.JournalEntry) -> Iterator[str]:
+    rule = f", rule {entry['rule']}" if entry["rule"] else ""
+    fault = f", fault {entry['fault']}" if entry["fault"] else ""
+    yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
+    error = entry["response"].get("error") if isinstance(entry["response"], dict) else None
+    if error is not None:
+        yield f"  {error['type']}: {error['value']}"
+    answered = entry["headers"]["response"]
+    for name, word in (("Sandbox-Ignored-Fields", "ignored"), ("Sandbox-Warnings", "warning")):
+        if name in answered:
+            yield f"  {word}: {answered[name]}"
+    if entry["decision"] is not None:
+        yield from _decision(entry["decision"])
+
+
+def _decision(decision: records.Decision) -> Iterator[str]:
+    nearest = decision.get("nearest")
+    if decision["rule"] is not None:
+        yield f"  rule {decision['rule'] + 1} of scenario {decision['scenario']} decided"
+    elif nearest and decision["scenario"] != DEFAULT:  # that no trigger value was used is no news
+        differs = "; ".join(
+            f"{difference['condition']} expected {difference['expected']}, was {difference['actual']}"
+            for difference in nearest["differs"]
+        )
+        yield f"  no rule matched; nearest is rule {nearest['rule'] + 1}: {differs}"

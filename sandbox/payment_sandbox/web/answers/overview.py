@@ -12,7 +12,7 @@ from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
-from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.orders.webhooks import LOST, DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import order_url, payment_url
@@ -28,7 +28,7 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
     """The few facts of an order that a list shows, with a summary of its webhooks."""
     attempt = order.last_transaction
     deliveries = project.epoch.store.deliveries_of(order.id)
-    states = Counter(delivery.state for delivery in deliveries)
+    states = Counter(delivery.outcome for delivery in deliveries)
     return {
         "id": order.id,
         "merchant_order_id": order.merchant_order_id,
@@ -44,6 +44,7 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
         "webhooks": {
             "pending": states[DeliveryState.PENDING],
             "delivered": states[DeliveryState.DELIVERED],
+            "lost": states[LOST],
             "failed": states[DeliveryState.FAILED],
             "attempts": sum(len(delivery.attempts) for delivery in deliveries),
         },
@@ -155,7 +156,13 @@ def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDet
 def row_record(row: CoverageGroup) -> records.CoverageRow:
     """A row of the coverage."""
     cells: list[records.CoverageCell] = [
-        {"what": what, "met_by": list(places[:PLACES_SHOWN_MAX]), "count": len(places)}
-        for what, places in row.cells.items()
+        {
+            "what": what,
+            "met_by": list(cell.right[:PLACES_SHOWN_MAX]),
+            "count": len(cell.right),
+            "wrong": list(cell.wrong[:PLACES_SHOWN_MAX]),
+            "by_hand": list(cell.by_hand[:PLACES_SHOWN_MAX]),
+        }
+        for what, cell in row.cells.items()
     ]
     return {"group": row.group, "name": row.title, "cells": cells}

@@ -123,6 +123,12 @@ class Recorded(TypedDict):
     recorded: bool
 
 
+class Report(TypedDict):
+    """What happened, for the report of a failed test."""
+
+    text: Annotated[str, "The timeline, line by line, and the findings of the review."]
+
+
 class Due(TypedDict):
     """A scheduled event, or one that failed."""
 
@@ -282,6 +288,7 @@ class Attempt(TypedDict):
     response: Answered | None
     error: Annotated[str | None, "Why there was no response."]
     warning: str | None
+    fault: Annotated[str | None, "The outcome that a fault decided; null if the shop got the webhook."]
     traceback: NotRequired[
         Annotated[str | None, "Of an exception in a handler that runs in this process; not in a summary."]
     ]
@@ -295,6 +302,7 @@ class Webhook(TypedDict):
     order_id: str
     url: str
     state: Annotated[str, OneOf(delivery_states)]
+    lost: Annotated[bool, "It counts as delivered, but a fault withheld it from the shop."]
     status: Annotated[str, "The status of the order that it tells about."]
     attempts: list[Attempt]
 
@@ -396,6 +404,7 @@ class WebhookCounts(TypedDict):
 
     pending: int
     delivered: int
+    lost: Annotated[int, "Withheld from the shop by a fault."]
     failed: int
     attempts: int
 
@@ -469,6 +478,7 @@ Happening = TypedDict(
         "rule": Annotated[str | None, "The rule that refused a request."],
         "detail": str | None,
         "duration_ms": Annotated[int | None, "Until the shop answered; null if at once."],
+        "lost": Annotated[bool, "A fault withheld it from its receiver."],
     },
 )
 """One thing that happened: who told whom what."""
@@ -506,7 +516,9 @@ class CoverageCell(TypedDict):
 
     what: Annotated[str, "Such as paid, retried, CAP-08, or rule 1 of a scenario."]
     met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
-    count: Annotated[int, "How many there are; 0 if it never happened."]
+    count: Annotated[int, "How many there are; 0 if the shop has never met it without a mistake."]
+    wrong: Annotated[list[str], "Those about which the review has an open finding; the first hundred."]
+    by_hand: Annotated[list[str], "Those that somebody played by hand; the first hundred."]
 
 
 class CoverageRow(TypedDict):

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, validate
 from payment_sandbox.forms import Cents, Choice, DateTime, Form, PeriodText, Problem, Text, checks
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.orders.webhooks import LOST, DeliveryState
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 
 
@@ -79,6 +79,12 @@ class TimelineQuery(Form):
     limit = _limit()
 
 
+class ReportQuery(Form):
+    """What a report is about."""
+
+    order_id = Text(about="Only about this order and its refunds; all orders by default.")
+
+
 class ActionsQuery(PageQuery):
     """Filters of the list of actions."""
 
@@ -89,7 +95,10 @@ class WebhooksQuery(PageQuery):
     """Filters of the list of webhooks."""
 
     order_id = Text(about="Only webhooks of this order.")
-    state = Choice([state.value for state in DeliveryState], about="Only webhooks in this state.")
+    state = Choice(
+        [*(state.value for state in DeliveryState), LOST],
+        about="Only webhooks in this state; lost ones count as delivered, too.",
+    )
     summary = _summary()
 
 

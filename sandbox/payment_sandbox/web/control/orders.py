@@ -25,7 +25,7 @@ from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.history import newest_page
+from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
 from payment_sandbox.web.answers.overview import order_overview, order_row, row_record, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
@@ -33,7 +33,7 @@ from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ScanForm, TimelineQuery
+from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ReportQuery, ScanForm, TimelineQuery
 from payment_sandbox.web.once import begin_once
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
@@ -92,6 +92,20 @@ def get_timeline(call: Call) -> Response:
 @route(
     control,
     "GET",
+    "/report/",
+    answers=records.Report,
+    query=ReportQuery,
+    errors=(400, 401, 404),
+    slow=True,
+)
+def get_report(call: Call) -> Response:
+    """Get the timeline and the findings of the review as text, for the report of a failed test."""
+    return json_answer({"text": report(call.project, call.request.args.get("order_id"))})
+
+
+@route(
+    control,
+    "GET",
     "/actions/",
     answers=listed(PerformedAction, "PerformedActions"),
     query=ActionsQuery,
@@ -118,8 +132,8 @@ def get_review(call: Call) -> Response:
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage(call: Call) -> Response:
-    """Get the coverage: which ends of payments, webhooks, refusals and rules the project has met."""
-    covered = coverage(call.project)
+    """Get the coverage: which ends of payments, webhooks, refusals and rules the shop has met rightly."""
+    covered = coverage(call.project, review(call.project.epoch))
     rows = (row_record(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
 

@@ -6,7 +6,10 @@ from typing import Any, Final
 
 from flask import Blueprint, Response
 
+from payment_sandbox.extensions import COMPANY, METRICS, NotInstalled
+from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.forms import read
+from payment_sandbox.loading import LOADING
 from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
@@ -35,12 +38,8 @@ from payment_sandbox.web.faces import Face, GoOn
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
-from payment_sandbox.web.statistics import Statistics, metrics
+from payment_sandbox.web.statistics import Statistics
 
-NO_METRICS: Final = (
-    "metrics need the package prometheus-client, which is not installed where this server runs: "
-    "pip install 'payment-orders-sandbox[metrics]'"
-)
 health = Blueprint("health", __name__)
 projects = Blueprint("projects", __name__, url_prefix="/control")
 
@@ -58,9 +57,11 @@ def get_metrics(call: Call) -> Response:
     around = call.site.around
     commits = around.shared.commits if around.shared is not None else 0
     try:
-        text = metrics(around.statistics or Statistics(), call.site.registry, commits)
-    except ModuleNotFoundError:
-        raise RequestRefused(501, NO_METRICS) from None
+        with LOADING:
+            metrics = load_extension(METRICS, "prometheus", COMPANY, "/metrics")
+    except NotInstalled as missing:
+        raise RequestRefused(501, str(missing)) from None
+    text = metrics(around.statistics or Statistics(), call.site.registry, commits)
     return Response(text, mimetype="text/plain")
 
 

@@ -22,12 +22,13 @@ from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
+from payment_sandbox.web.answers.records import OrderRow
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.copies import created_with, creation_of
 from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.verdict import verdict
+from payment_sandbox.web.dashboard.verdict import OrderVerdict, verdict
 from payment_sandbox.web.routes import route
 
 ORDER_FORM: Final = OrderForm()
@@ -40,7 +41,7 @@ class Side(NamedTuple):
 
     between: str
     label: str
-    is_failed: bool
+    look: str
 
 
 class ComparedRow(NamedTuple):
@@ -53,6 +54,13 @@ class ComparedRow(NamedTuple):
     def is_apart(self) -> bool:
         """Whether the orders differ here."""
         return self.left != self.right
+
+
+class Conclusion(NamedTuple):
+    """What came of an order that was made again; ``look`` is ``ok``, ``failed`` or empty."""
+
+    sentence: str
+    look: str = ""
 
 
 @route(dashboard, "POST", f"{ORDER}again/", **POSTED)
@@ -75,19 +83,64 @@ def get_orders_beside(call: Call, project_id: str, order_id: str, other_id: str)
     """Show two orders, line by line."""
     project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
-    verdicts = [verdict(project, order) for order in orders]
-    left, right = (
-        _steps(told(project.epoch, order.id, known.findings))
-        for order, known in zip(orders, verdicts, strict=True)
-    )
+    sides = [(order_row(project, order), verdict(project, order)) for order in orders]
+    left, right = (_steps(told(project.epoch, row["id"], known.findings)) for row, known in sides)
     return show(
         call,
         "beside",
         project,
         "orders",
-        sides=[(order_row(project, order), known) for order, known in zip(orders, verdicts, strict=True)],
+        sides=sides,
+        looks=[_look(known) for _, known in sides],
+        conclusion=_conclusion(*sides),
         compared=list(_compared(left, right)),
     )
+
+
+JudgedOrder = tuple[OrderRow, OrderVerdict]
+
+
+def _look(known: OrderVerdict) -> str:
+    return "failed" if known.mistakes else "ok" if known.good else ""
+
+
+def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
+    """What became of it the second time: the same mistake, another one, none, or nothing to judge yet."""
+    (before_row, earlier), (after_row, later) = before, after
+    if later.mistakes:
+        rules = {kind.first.rule for kind in earlier.mistakes}
+        newest = next((kind for kind in later.mistakes if kind.first.rule in rules), later.mistakes[0])
+        again = "Failed again" if newest.first.rule in rules else "Failed this time"
+        return Conclusion(f"{again}: {_inside(newest.first.problem)}.", "failed")
+    if not later.good:
+        return Conclusion(f"Undecided: {_undecided(after_row)}")
+    if earlier.mistakes:
+        return Conclusion("Fixed: your shop did the right thing this time.", "ok")
+    praise = "made no mistake with either" if earlier.good else "did the right thing this time"
+    return Conclusion(f"{_difference(before_row, after_row)}Your shop {praise}.", "ok")
+
+
+def _inside(problem: str) -> str:
+    """A problem as a part of a sentence; names in it stay as they are."""
+    first, _, rest = problem.partition(" ")
+    return f"{first.lower()} {rest}" if first in ("Your", "The", "There") else problem
+
+
+def _undecided(row: OrderRow) -> str:
+    """Why nobody can say yet whether the shop did right."""
+    sent = row["webhooks"]
+    if sent["lost"]:
+        return "a fault lost the webhooks. Your shop has a day to read the order: move the clock to see."
+    if sent["pending"] or sent["failed"]:
+        return "not all webhooks have arrived."
+    return "your shop has made no mistake so far, and does not know the status of the order."
+
+
+def _difference(before: OrderRow, after: OrderRow) -> str:
+    """In what the two orders ended differently; empty if they ended alike."""
+    if before["status"] == after["status"]:
+        return ""
+    return f"The first order is {before['status']}, the second one {after['status']}. "
 
 
 def made_by_hand(project: Project, body: Mapping[str, Any], client: Mapping[str, Any]) -> Order:
@@ -114,7 +167,7 @@ def _steps(happenings: Sequence[Happening]) -> list[Side]:
 
 def _side(happening: Happening) -> Side:
     between = f"{happening.sender} → {happening.receiver}" if happening.sender != happening.receiver else ""
-    return Side(between, happening.label, happening.failed)
+    return Side(between, happening.label, "lost" if happening.lost else "bad" if happening.failed else "")
 
 
 def _compared(left: list[Side], right: list[Side]) -> Iterator[ComparedRow]:

@@ -17,7 +17,7 @@ from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
-from payment_sandbox.web.event_stream import EventStream, after_of
+from payment_sandbox.web.event_stream import ChangeStream, after_of
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 
@@ -54,7 +54,7 @@ def post_clock(call: Call, project_id: str) -> Response:
 def post_clock_stop(call: Call, project_id: str) -> Response:
     """Stop the move of the clock that runs now; its own page tells what it did."""
     project = enter(call, project_id, catches_up=False)
-    text = "The clock stops where it is." if stop_advance(project) else "The clock did not move any more."
+    text = "The clock was stopped." if stop_advance(project) else "The clock had already stopped."
     return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
@@ -80,20 +80,20 @@ def post_clock_back(call: Call, project_id: str) -> Response:
     epoch = project.epoch
     before = epoch.slots.of(LAST_MOVE).before
     if before is None:
-        raise NothingToTakeBack("no move was made here since the start or a reset that can be taken back")
+        raise NothingToTakeBack("there is no move to undo since the start or the last reset")
     undone = undo_move(project, epoch, before)
-    text = f"Back at {project.now():%H:%M:%S}.{_not_undone(undone)}"
+    text = f"Undone: it is {project.now():%H:%M:%S} again.{_not_undone(undone)}"
     return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
 def _not_undone(undone: Undone) -> str:
     """What came meanwhile and cannot be undone, for people."""
     webhooks, requests = undone
-    sent = {0: "", 1: " One webhook was sent meanwhile, and stays sent."}.get(
-        webhooks, f" {webhooks} webhooks were sent meanwhile, and stay sent."
+    sent = {0: "", 1: " One webhook had been sent, which cannot be undone."}.get(
+        webhooks, f" {webhooks} webhooks had been sent, which cannot be undone."
     )
-    read = {0: "", 1: " One request that came meanwhile has left the journal."}.get(
-        requests, f" {requests} requests that came meanwhile have left the journal."
+    read = {0: "", 1: " One request since then was removed from the journal."}.get(
+        requests, f" {requests} requests since then were removed from the journal."
     )
     return f"{sent}{read}"
 
@@ -107,10 +107,10 @@ def _not_undone(undone: Undone) -> str:
     streams=True,
 )
 def get_dashboard_events(call: Call, project_id: str) -> Response:
-    """Stream the project's events to an open page."""
+    """Tell an open page whenever something has changed."""
     project = enter(call, project_id, catches_up=False)
     project.storage.watch(project)
-    stream = call.stream = EventStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
+    stream = call.stream = ChangeStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

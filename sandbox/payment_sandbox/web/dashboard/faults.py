@@ -6,18 +6,15 @@ from typing import Final, NamedTuple
 
 from flask import Response
 
+from payment_sandbox.methods import ALL
+from payment_sandbox.methods.common import PAGE_KEYS
 from payment_sandbox.operations.choose_scenario import choose_scenario
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
-from payment_sandbox.scenarios.sentences import (
-    fault_in_words,
-    then_in_words,
-    webhook_in_words,
-    when_in_words,
-)
+from payment_sandbox.scenarios.sentences import rule_in_words
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.overview import scenario_record
@@ -27,6 +24,10 @@ from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, 
 from payment_sandbox.web.routes import route
 
 BAD_REQUEST: Final = 400
+ONLINE: Final = frozenset(
+    method.name for method in ALL if any(keys >= PAGE_KEYS for keys in method.capabilities.outcomes)
+)
+"""The methods whose customers act on a page."""
 
 
 class Switch(NamedTuple):
@@ -116,9 +117,7 @@ def _shown(call: Call, project: Project, text: str = "", wrong: Sequence[Violati
         scenarios=others,
         switches=switches(project),
         text=text,
-        then_in_words=then_in_words,
-        when_in_words=when_in_words,
-        in_words={"faults": fault_in_words, "webhooks": webhook_in_words},
+        in_words=partial(rule_in_words, online=ONLINE),
         lines=lines,
         violations=violations,
         wrong_lines={violation.line for violation in violations if violation.line is not None},

@@ -12,8 +12,8 @@ from urllib.parse import urlencode, urlsplit
 from flask import Blueprint, Response
 
 from payment_sandbox.kernel.patterns import NOT_TEXT, UUID
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies, event
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
@@ -33,11 +33,14 @@ from payment_sandbox.web.dashboard.notices import (
 )
 from payment_sandbox.web.dashboard.signing_in import (
     COOKIE,
+    FOREIGN_FORM,
+    OLD_FORM,
+    OTHER_FORM,
     form_token,
     is_open,
-    is_own_form,
     may_see,
     visible_projects,
+    why_wrong_form,
 )
 from payment_sandbox.web.dashboard.verdict import counts, known_review, left, moment_of_day, with_mistakes
 from payment_sandbox.web.error_answers import answer_for
@@ -51,10 +54,10 @@ ASSETS: Final = {
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-OLD_FORM: Final = "The server was restarted. Load the page and click again."
+WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 REMARKS: Final = {
-    "before": "The place to go on from is not known any more, so this is the beginning of the list.",
-    "sort": "A list cannot be sorted like that, so the newest come first.",
+    "before": "That page of the list no longer exists, so this is its beginning.",
+    "sort": "There is no such sort order, so the newest come first.",
 }
 ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 12
@@ -110,8 +113,15 @@ dashboard.add_app_template_global(fault_in_words, "fault_name")
 @dashboard.app_template_filter("clock")
 def clock_text(at: datetime | str) -> str:
     """A time for people, to the second."""
-    text = at if isinstance(at, str) else timestamp(at)
-    return text[:19].replace("T", " ")
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return f"{moment.day} {moment:%b %Y %H:%M:%S}"
+
+
+@dashboard.app_template_filter("day")
+def day_text(at: str) -> str:
+    """The day of a time, in full."""
+    moment = datetime.fromisoformat(at)
+    return f"{moment:%A} {moment.day} {moment:%B %Y}"
 
 
 @dashboard.app_template_filter("moment_of_day")
@@ -155,8 +165,9 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
 
 
 def _refuse_wrong_form(call: Call, project_id: str) -> None:
-    if not is_own_form(call, project_id):
-        raise RequestRefused(403, OLD_FORM)
+    why = why_wrong_form(call, project_id)
+    if why:
+        raise RequestRefused(403, why)
     for values in call.request.form.listvalues():
         if any(NOT_TEXT.search(value) for value in values):
             raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
@@ -165,6 +176,8 @@ def _refuse_wrong_form(call: Call, project_id: str) -> None:
 def order_name(project: Project, order_id: str | None) -> str:
     """What people call an order: the shop's number, masked, or the beginning of its id."""
     order = project.epoch.store.order(order_id or "")
+    if order is not None and order.refund_of_order_id is not None:
+        return f"Refund {euros(order.amount_cents)} of {order_name(project, order.refund_of_order_id)}"
     number = order.merchant_order_id if order is not None else None
     return project.masking.text(number) if number else (order_id or "")[:8]
 
@@ -285,12 +298,15 @@ def refuse(call: Call, error: Exception) -> Response:
     beside = _beside_the_form(call, answer.get_json()["error"])
     if beside is not None:
         return beside
-    body = call.site.render(
-        "dashboard/refused.html",
-        error=answer.get_json()["error"],
-        is_old_form=answer.get_json()["error"]["value"] == OLD_FORM,
-        back=call.request.referrer or f"{call.site.base_path}/dashboard/",
-    )
+    shown = answer.get_json()["error"]
+    details = {
+        "error": shown,
+        "is_wrong_form": shown["value"] in WRONG_FORMS,
+        "back": call.request.referrer or f"{call.site.base_path}/dashboard/",
+    }
+    if call.owner is not None and call.request.method == "GET":
+        return show(call, "refused", call.owner, "", answer.status_code, **details)
+    body = call.site.render("dashboard/refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
 
 

@@ -11,13 +11,14 @@ from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.operations.in_words import in_euros
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
 NOTICES_MAX: Final = 50
 NAME: Final = "notice"  # in the address of the page that shows it
 MOMENT: Final = "at"  # in the address of an order as it was earlier
-TYPED: Final = ("action", "amount", "url", "body", "after")  # what a form shows again
+TYPED: Final = ("action", "amount", "description", "url", "body", "after")  # what a form shows again
 TYPED_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
 WORDS_OF: Final = {
@@ -136,16 +137,18 @@ def answered(project: Project, order_id: str) -> Notice:
     attempts = [
         attempt for delivery in project.epoch.store.deliveries_of(order_id) for attempt in delivery.attempts
     ]
-    replies = [
-        f"{attempt.reply.status} in {attempt.reply.duration_ms:.0f} ms"
-        if attempt.reply.status is not None
-        else attempt.reply.error or attempt.reply.warning or "no answer"
-        for attempt in attempts
-    ]
-    text = " and ".join(dict.fromkeys(replies)) or "nothing yet"
     is_bad = not attempts or not all(attempt.reply.is_delivered for attempt in attempts)
+    text = " and ".join(dict.fromkeys(_answer(attempt.reply) for attempt in attempts)) or "nothing yet"
+    if attempts and all(attempt.is_withheld for attempt in attempts):
+        return Notice(f"A test order was paid, but your shop has heard nothing: {text}.", (order_id,), True)
     text = project.masking.text(f"A test order was paid, and your shop answered {text}.")
     return Notice(text, (order_id,), is_bad)
+
+
+def _answer(reply: Reply) -> str:
+    if reply.fault is None and reply.status is not None:
+        return f"{reply.status} in {reply.duration_ms:.0f} ms"
+    return reply.fault or reply.error or reply.warning or "no answer"
 
 
 def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:

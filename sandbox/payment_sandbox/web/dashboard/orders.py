@@ -47,6 +47,7 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import MOMENT, answered, with_notice
+from payment_sandbox.web.dashboard.reproductions import reproduction
 from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, moment, verdict
 from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
@@ -208,7 +209,10 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         "orders",
         project,
         "orders",
-        rows=[{**order_row(project, row), "look": look_of(row)} for row in rows[:ROWS_SHOWN]],
+        rows=[
+            {**project.masking.record(order_row(project, row)), "look": look_of(row)}
+            for row in rows[:ROWS_SHOWN]
+        ],
         has_more=len(rows) > ROWS_SHOWN,
         count=count_orders(project.epoch),
         wanted=wanted,
@@ -242,7 +246,7 @@ def _number_asked(call: Call, most: int) -> int | None:
 def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
     """Everything that the page of an order shows of it."""
     known, created = verdict(project, order), creation_of(project, order)
-    overview = order_overview(project, order)
+    overview, reproduced = order_overview(project, order), reproduction(project, order, known.findings)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
     return {
@@ -257,7 +261,8 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "offered": offered(project.settings, order),
         "page_path": order_page_path(project, order) if set(possible) & CUSTOMERS else None,
         "curl": curl(project, created),
-        "test_code": test_code(project, order, known.findings),
+        "test_code": reproduced or test_code(project, order),
+        "is_reproduced": reproduced is not None,
         "pretty": pretty,
         **_story(call, project, order, known),
         **ways_again(project, order, created),
@@ -319,7 +324,7 @@ class FirstStep(NamedTuple):
 def first_steps(project: Project) -> list[FirstStep]:
     """The three steps; none once all are done."""
     store = project.epoch.store
-    is_answered = any(delivery.state == DeliveryState.DELIVERED for delivery in store.deliveries())
+    is_answered = any(delivery.outcome == DeliveryState.DELIVERED for delivery in store.deliveries())
     steps = [
         FirstStep("Create your first order", bool(project.epoch.orders_created)),
         FirstStep("Answer its first webhook", is_answered),

@@ -1,13 +1,18 @@
 """What happened, in detail: webhooks, requests, the journal, the review, stored cards and QR codes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 from flask import Response
 from marshmallow import validate
 
 from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
-from payment_sandbox.kernel.times import Period
+from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.agenda import applies
+from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.deliver_webhook import (
     find_delivery,
@@ -17,19 +22,32 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_url,
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
-from payment_sandbox.operations.in_words import why_refused
-from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.operations.in_words import asked, status_in, why_refused
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.amounts import CURRENCY, Cents
+from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
+from payment_sandbox.orders.commands import AttemptDelivery
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
+from payment_sandbox.orders.webhooks import (
+    DELIVERIES_MAX,
+    LOST,
+    Delivery,
+    DeliveryState,
+    Reply,
+)
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.outbox import Changed
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_path
-from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
+from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
+from payment_sandbox.web.answers.qr import QrForm
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.again import made_by_hand
-from payment_sandbox.web.dashboard.copies import pretty
+from payment_sandbox.web.dashboard.copies import command, curl, pretty
 from payment_sandbox.web.dashboard.frame import (
     LIVE,
     POSTED,
@@ -42,35 +60,112 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.verdict import kinds, known_review
+from payment_sandbox.web.dashboard.orders import typed_cents
+from payment_sandbox.web.dashboard.verdict import kinds, known_review, moment_of_day
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
 BODY_LENGTH_MAX: Final = 16_384
+OUTCOMES: Final = {
+    DeliveryState.PENDING.value: "pending (will retry)",
+    DeliveryState.DELIVERED.value: "delivered",
+    DeliveryState.FAILED.value: "gave up",
+    LOST: "lost (fault)",
+}
 LATER: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
 CALL_KINDS: Final = {"2xx": "done", "3xx": "not changed", "4xx": "refused", "5xx": "failed", "cut": "cut"}
 PROJECT: Final = "/dashboard/<project_id>"
+STORABLE: Final = {name: card for name, card in CARDS.items() if card.refusal is None}
+USES: Final = {ONE_CLICK: "one click", RECURRING: "recurring payments"}
+SMALL_CENTS: Final = 1295
+QR_FORM: Final = QrForm()
+
+
+class WebhookFilter(NamedTuple):
+    """Which webhooks to show; empty means any."""
+
+    state: str  # one of OUTCOMES
+    text: str  # in the order's number or id, or in the status
+
+    def has(self, project: Project, delivery: Delivery) -> bool:
+        """Whether a webhook is one of them."""
+        if self.state not in ("", delivery.outcome):
+            return False
+        order = project.epoch.store.order(delivery.order_id) if self.text else None
+        texts = (delivery.order_id, delivery.status, order.merchant_order_id if order is not None else None)
+        return any(self.text.casefold() in (text or "").casefold() for text in texts)
+
+
+def summary(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
+    """How far a webhook has come, in a sentence."""
+    known, tries = delivery.outcome, delivery.tries
+    failed = sum(not attempt.reply.is_delivered for attempt in tries)
+    if known == DeliveryState.PENDING:
+        comes = (
+            f"next at {moment_of_day(next_at, now)}" if next_at is not None else "the next one is under way"
+        )
+        return f"Pending: {failed} of {DELIVERIES_MAX} attempts failed, {comes}."
+    if known == LOST:
+        return "Lost by a fault: your shop never received it, and the service takes it for delivered."
+    answer = _answer(tries[-1].reply) if tries else "sent by hand"
+    if known == DeliveryState.FAILED:
+        return f"Gave up after {failed} attempts: {answer}."
+    return f"Delivered{f' at attempt {tries[-1].number}' if failed else ''}: {answer}."
+
+
+def _answer(reply: Reply) -> str:
+    if reply.status is None:
+        return reply.error or reply.warning or "there was no answer"
+    return f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
+
+
+def _next_tries(epoch: Epoch) -> dict[str, datetime]:
+    """When the next attempt of each pending webhook is due, by the webhook's id."""
+    next_tries: dict[str, datetime] = {}
+    for due in epoch.timeline:
+        if type(due.item) is AttemptDelivery and applies(epoch, due):
+            next_tries.setdefault(due.item.delivery_id, due.at)
+    return next_tries
+
+
+def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str, object]]:
+    """Webhooks with how far they have come."""
+    epoch = project.epoch
+    is_waiting = any(delivery.state is DeliveryState.PENDING for delivery in shown)
+    next_tries = _next_tries(epoch) if is_waiting else {}
+    return [
+        {
+            **delivery_record(delivery, project.masking),
+            "created": timestamp(delivery.created),
+            "outcome": delivery.outcome,
+            "tried": len(delivery.tries),
+            "next_at": next_tries[delivery.id].isoformat() if delivery.id in next_tries else None,
+            "summary": summary(delivery, next_tries.get(delivery.id), epoch.now()),
+        }
+        for delivery in shown
+    ]
 
 
 @route(dashboard, "GET", f"{PROJECT}/webhooks/", **VIEW)
 def get_webhooks_view(call: Call, project_id: str) -> Response:
-    """Show the webhooks, newest first, with each attempt."""
+    """Show the webhooks, newest first."""
     project = enter(call, project_id)
-    state, store = call.request.args.get("state") or None, project.epoch.store
+    store = project.epoch.store
+    wanted = WebhookFilter(*(call.request.args.get(name, "").strip() for name in WebhookFilter._fields))
     deliveries = store.deliveries()
-    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
+    newest = (delivery for delivery in reversed(deliveries) if wanted.has(project, delivery))
     args, remark = known_only(call.request.args, before=store.delivery)
     query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
-    page = newest_page(wanted, query, lambda known: store.delivery(known) is not None)[::-1]
+    page = newest_page(newest, query, lambda known: store.delivery(known) is not None)[::-1]
     return show(
         call,
         "webhooks",
         project,
         "webhooks",
-        rows=[delivery_summary(delivery, project.masking) for delivery in page[:ROWS_SHOWN]],
+        rows=_webhook_rows(project, page[:ROWS_SHOWN]),
         has_more=len(page) > ROWS_SHOWN,
-        states=[state.value for state in DeliveryState],
-        state_wanted=state,
+        outcomes=OUTCOMES,
+        wanted=wanted,
         remark=remark,
         untold=len(project.epoch.journal.statuses) if not deliveries else 0,
     )
@@ -78,7 +173,7 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "GET", f"{PROJECT}/webhooks/<delivery_id>/", **VIEW)
 def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
-    """Show one webhook with the headers and bodies of its attempts."""
+    """Show one webhook with the headers and bodies of its attempts, newest first."""
     project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
     beside = call.request.args.get("beside")
@@ -88,10 +183,12 @@ def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
         "webhook",
         project,
         "webhooks",
-        webhooks=[delivery_record(each, project.masking) for each in shown],
+        webhooks=_webhook_rows(project, shown),
         others=[each for each in project.epoch.store.deliveries_of(delivery.order_id) if each not in shown],
+        outcomes=OUTCOMES,
         sent=_shown_as_sent(project, delivery),
         periods=LATER,
+        pretty=pretty,
     )
 
 
@@ -108,7 +205,7 @@ def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Respo
         redeliver(project, delivery_id, changed)
         return go(back)
     resend_later(project, delivery_id, changed, Period.parse(given["after"]))
-    text = f"It is sent once more in {LATER[given['after']]} of sandbox time."
+    text = f"It will be sent again in {LATER[given['after']]} of sandbox time."
     return go(with_notice(project, back, Notice(text, (delivery.order_id,))))
 
 
@@ -123,7 +220,7 @@ def _unless(given: str | None, usual: str) -> str | None:
 
 
 class ResendForm(Form):
-    """How a webhook is sent once more."""
+    """Overrides for a manual resend, and its delay."""
 
     url = WebUrl()
     body = Text(validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters"))
@@ -169,7 +266,7 @@ def get_journal_view(call: Call, project_id: str) -> Response:
         "journal",
         project,
         "journal",
-        rows=[_with_reason(project, entry) for entry in page[:ROWS_SHOWN]],
+        rows=list(_call_rows(project, page[:ROWS_SHOWN])),
         has_more=len(page) > ROWS_SHOWN,
         dropped=journal.dropped,
         wanted=wanted,
@@ -178,20 +275,51 @@ def get_journal_view(call: Call, project_id: str) -> Response:
     )
 
 
-def _with_reason(project: Project, entry: JournalEntry) -> dict[str, object]:
-    """A request of the journal; of a refused one, why."""
-    refused = project.epoch.journal.find(entry.id) if entry.rule is not None else None
-    return {**journal_summary(entry), "why": why_refused(refused) if refused is not None else ""}
+def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[str, object]]:
+    """Requests of the journal in words, with the time they took; of a refused one, why."""
+    epoch, ids = project.epoch, {entry.id for entry in page}
+    whole = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
+    for entry in page:
+        known = whole.get(entry.id, entry)
+        words, status = asked(known), status_in(known)
+        words = f"{words} → {status}" if words and status else words
+        yield {
+            **journal_summary(entry),
+            "order_id": entry.order_id if epoch.store.order(entry.order_id or "") is not None else None,
+            "words": epoch.journal.masked(why_refused(known) if entry.rule is not None else words),
+            "took_ms": _took_ms(entry),
+        }
+
+
+def _took_ms(entry: JournalEntry) -> float | None:
+    """How long the sandbox needed for a request, in milliseconds of real time."""
+    if entry.real_at is None or entry.answered_at is None:
+        return None
+    return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
 
 
 @route(dashboard, "GET", f"{PROJECT}/requests/<entry_id>/", **VIEW)
 def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
-    """Show one request and its response, with headers and bodies."""
+    """Show one request and its response, with headers and bodies, and the way to its neighbours."""
     project = enter(call, project_id)
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r} (any more)")
-    return show(call, "request", project, "journal", entry=request_record(project, entry), pretty=pretty)
+    ids = [known.id for known in project.epoch.journal.unmasked()]
+    at = ids.index(entry_id)
+    return show(
+        call,
+        "request",
+        project,
+        "journal",
+        entry=request_record(project, entry),
+        why=why_refused(entry),
+        took_ms=_took_ms(entry),
+        curl=curl(project, entry),
+        older=ids[at - 1] if at else None,
+        newer=next(iter(ids[at + 1 : at + 2]), None),
+        pretty=pretty,
+    )
 
 
 @route(dashboard, "GET", f"{PROJECT}/review/", **VIEW)
@@ -206,13 +334,16 @@ def get_review_view(call: Call, project_id: str) -> Response:
 def get_coverage_view(call: Call, project_id: str) -> Response:
     """Show what the shop has met of all that can happen."""
     project = enter(call, project_id)
+    known = known_review(project, may_wait=LIVE in call.request.headers)
     return show(
         call,
         "coverage",
         project,
         "coverage",
-        covered=coverage(project),
+        covered=coverage(project, known.findings if known is not None else ()),
+        is_judged=known is not None,
         playable=lambda method: playable_ends(project, method),
+        played_at=lambda order_id: moment_of_day(project.find_order(order_id).created, project.now()),
     )
 
 
@@ -228,12 +359,88 @@ def post_coverage(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
 def get_vault_view(call: Call, project_id: str) -> Response:
-    """Show the stored cards and the QR codes."""
+    """Show the stored cards and the QR codes, and how to make more."""
     project = enter(call, project_id)
-    store = project.epoch.store
-    codes = [(asked, qr_page_path(project, asked)) for asked in reversed(store.qr_requests())]
-    cards = store.credentials()[::-1]
-    return show(call, "vault", project, "vault", cards=cards[:ROWS_SHOWN], codes=codes[:ROWS_SHOWN])
+    store, first = project.epoch.store, next(iter(STORABLE))
+    cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
+    pay = {"actor": "customer", "action": "pay", "card": first}
+    return show(
+        call,
+        "vault",
+        project,
+        "vault",
+        cards=[(card, _charge(project, card)) for card in cards[:ROWS_SHOWN]],
+        codes=[(project.masking.record(code), _state_of(code, project.now())) for code in codes[:ROWS_SHOWN]],
+        cards_left_out=max(0, len(cards) - ROWS_SHOWN),
+        codes_left_out=max(0, len(codes) - ROWS_SHOWN),
+        page_of=partial(qr_page_path, project),
+        storable=STORABLE,
+        uses=USES,
+        store_curl=command(project, "/v1/orders/", _first_payment(ONE_CLICK, SMALL_CENTS)),
+        pay_curl=command(project, "/control/orders/<order_id>/act/", pay),
+        code_curl=command(project, "/v1/bankqr/", _asked_code("Table 4", SMALL_CENTS, False, False)),
+    )
+
+
+@route(dashboard, "POST", f"{PROJECT}/vault/cards/", **POSTED)
+def post_card(call: Call, project_id: str) -> Response:
+    """Store a test card by a first payment."""
+    project = enter(call, project_id)
+    name, use = (call.request.form.get(field, "") for field in ("card", "use"))
+    if name not in STORABLE or use not in USES:
+        raise Invalid([Violation("card", f"choose one of: {', '.join(STORABLE)}")])
+    cents = typed_cents(call, "amount") or SMALL_CENTS
+    call.hold_webhooks()
+    order = made_by_hand(project, _first_payment(use, cents), {})
+    act(project, order.id, Action(CUSTOMER, "pay", card=name))
+    notice = Notice(f"Stored {STORABLE[name].truncated_pan} by the payment of", (order.id,))
+    return go(with_notice(project, url(project, "vault/"), notice))
+
+
+@route(dashboard, "POST", f"{PROJECT}/vault/codes/", **POSTED)
+def post_code(call: Call, project_id: str) -> Response:
+    """Make a bank QR request."""
+    project = enter(call, project_id)
+    form, cents = call.request.form, typed_cents(call, "amount")
+    is_changeable = "changeable" in form
+    if cents is None and not is_changeable:
+        raise Invalid([Violation("amount", "give an amount, or let the payer change it")])
+    text = project.masking.text(form.get("description", "").strip())
+    asked = _asked_code(text, cents, is_changeable, "reusable" in form)
+    create_qr_request(project, read(QR_FORM, asked))
+    return go(with_notice(project, url(project, "vault/"), Notice("The QR code can be scanned now.")))
+
+
+def _first_payment(use: str, cents: Cents) -> dict[str, object]:
+    """The order whose payment stores a card for this use."""
+    details = {"one_click_type" if use == ONE_CLICK else "recurring_type": "first"}
+    attempt = {"payment_method": "credit-card", "payment_method_details": details}
+    return {"currency": CURRENCY, "amount": cents, "transactions": [attempt]}
+
+
+def _charge(project: Project, card: Credential) -> str:
+    """The command that charges a stored card."""
+    kind, more = ("one_click_type", {"cvc": "123"}) if card.use == ONE_CLICK else ("recurring_type", {})
+    details = {kind: card.use, "vault_token": card.vault_token, **more}
+    attempt = {"payment_method": "credit-card", "payment_method_details": details}
+    body = {"currency": CURRENCY, "amount": card.amount_cents, "transactions": [attempt]}
+    return command(project, "/v1/orders/", body)
+
+
+def _asked_code(text: str, cents: Cents | None, is_changeable: bool, is_reusable: bool) -> dict[str, object]:
+    """The body that makes a QR request."""
+    given = {"amount": cents, "description": text or None}
+    return {
+        **{name: value for name, value in given.items() if value is not None},
+        "amount_changeable": is_changeable,
+        "one_off": not is_reusable,
+    }
+
+
+def _state_of(code: QrRequest, now: datetime) -> str:
+    if now >= code.expires_at:
+        return "expired"
+    return "used" if code.one_off and code.scans else "open"
 
 
 def _before(args: Mapping[str, str]) -> dict[str, str]:

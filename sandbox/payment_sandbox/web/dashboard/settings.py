@@ -1,7 +1,7 @@
 """The settings of a project, its snapshot, and its reset."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from flask import Response
@@ -30,28 +30,43 @@ FLAG: Final = "flag"
 CHOICE: Final = "choice"
 METHODS: Final = "methods"
 OBJECT: Final = "object"
-LABELS: Final = {
-    "name": "Name",
-    "owner": "Owner",
-    "expires_after": "Delete the project when unused for (empty: never)",
-    "mode": "Mode",
-    "webhook_url": "Webhook address",
-    "forward_to": "Forward webhooks to",
-    "payment_methods": "Payment methods",
-    "cards_approved": "Card payments are approved",
-    "one_click_enabled": "One-click payments",
-    "recurring_enabled": "Recurring payments",
-    "dynamic_descriptor_enabled": "Dynamic descriptors",
-    "aliases": "Your own names for payment methods",
-    "absolute_urls": "Addresses begin with https:// or http://",
-    "reduced_customer": "Responses show little of the customer",
-    "authorized_status": "Status of an authorized order",
-    "refund_status": "Status of a new refund",
-    "errors": "Refusals in the words of your account",
-    "unknown_fields": "Unknown fields in a request",
-    "webhook_timing": "When webhooks are sent",
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Project": {
+        "name": "Name",
+        "owner": "Owner",
+        "mode": "Mode",
+        "expires_after": "Delete the project when unused for (empty: never)",
+    },
+    "Webhooks": {
+        "webhook_url": "Webhook address",
+        "forward_to": "Forward webhooks to",
+        "webhook_timing": "When webhooks are sent",
+    },
+    "Payment methods": {
+        "payment_methods": "Enabled methods",
+        "aliases": "Your own names for payment methods",
+    },
+    "Cards": {
+        "cards_approved": "Card payments are approved",
+        "one_click_enabled": "One-click payments",
+        "recurring_enabled": "Recurring payments",
+        "dynamic_descriptor_enabled": "Dynamic descriptors",
+    },
+    "Responses of the API": {
+        "absolute_urls": "Addresses begin with https:// or http://",
+        "reduced_customer": "Responses show little of the customer",
+        "authorized_status": "Status of an authorized order",
+        "refund_status": "Status of a new refund",
+        "unknown_fields": "Unknown fields in a request",
+        "errors": "Refusals in the words of your account",
+    },
 }
-ABOUT: Final = {"expires_after": "After its last call, in real time."}
+"""The settings as the page shows them, with their labels; not the seed, which would make identifiers jump."""
+OFFERED: Final = tuple(name for labels in GROUPS.values() for name in labels)
+ABOUT: Final = {
+    "expires_after": "After its last call, in real time.",
+    "webhook_url": "For orders without an address of their own; empty: none.",
+}
 """What a page says of a setting otherwise than the API."""
 EXAMPLES: Final = {
     "name": "Shop of the checkout team",
@@ -62,7 +77,6 @@ EXAMPLES: Final = {
     "aliases": '{"my-bank-button": "bank-redirect-nl"}',
     "errors": '{"ORD-03": {"status": 422}}',
 }
-NOT_OFFERED: Final = ("seed",)  # changing it would make identifiers jump
 
 
 @route(dashboard, "GET", f"{PROJECT}/settings/", **VIEW)
@@ -120,7 +134,7 @@ def _typed(call: Call) -> dict[str, Any]:
     return {
         name: _read(call, name, _kind(field))
         for name, field in FORM.fields.items()
-        if name not in NOT_OFFERED and f"{name}-sent" in call.request.form
+        if name in OFFERED and f"{name}-sent" in call.request.form
     }
 
 
@@ -144,26 +158,30 @@ def _object(text: str) -> Any:
 
 
 def _shown(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
-    offered = {name: field for name, field in FORM.fields.items() if name not in NOT_OFFERED}
     return show(
         call,
         "settings",
         project,
         "settings",
         BAD_REQUEST if violations else 200,
-        fields=[
-            _field(call, project, name, field, is_typed=bool(violations)) for name, field in offered.items()
-        ],
+        groups={
+            title: [
+                _field(call, project, name, label, is_typed=bool(violations))
+                for name, label in labels.items()
+            ]
+            for title, labels in GROUPS.items()
+        },
         methods=NAMES,
-        names=list(offered),
+        names=OFFERED,
         violations={
             violation.path: violation.message for violation in map(project.masking.record, violations)
         },
     )
 
 
-def _field(call: Call, project: Project, name: str, field: Any, *, is_typed: bool) -> dict[str, Any]:
+def _field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
     """A field of the page, with what was typed if it has to be corrected."""
+    field = FORM.fields[name]
     kind = _kind(field)
     value: Any = project.epoch.state.base_settings.as_mapping()[name]
     if kind == OBJECT:
@@ -174,7 +192,7 @@ def _field(call: Call, project: Project, name: str, field: Any, *, is_typed: boo
             value = project.masking.record(value)
     return {
         "name": name,
-        "label": LABELS[name],
+        "label": label,
         "about": ABOUT.get(name, field.metadata.get("description", "")),
         "example": EXAMPLES.get(name, ""),
         "kind": kind,

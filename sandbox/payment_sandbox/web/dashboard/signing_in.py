@@ -12,6 +12,10 @@ COOKIE: Final = "sandbox_dashboard"
 ALL: Final = "*"
 PROJECTS_MAX: Final = 20  # in one cookie
 COOKIE_PATH: Final = "/dashboard"
+START_LENGTH: Final = 8
+OLD_FORM: Final = "The server was restarted. Load the page and click again."
+OTHER_FORM: Final = "This form is of another project. Load the page of this project and click again."
+FOREIGN_FORM: Final = "This form is from no page of this sandbox. Load the page and click there."
 
 
 def is_open(call: Call) -> bool:
@@ -62,14 +66,23 @@ def sign_out(call: Call, response: Response) -> Response:
 
 def form_token(call: Call, project_id: str) -> str:
     """The token that the forms of a project's pages carry, against posts from elsewhere."""
-    return _sign(call, f"form/{project_id}")
+    return f"{_start(call)}.{_sign(call, f'form/{project_id}')}"
 
 
-def is_own_form(call: Call, project_id: str) -> bool:
-    """Whether the post comes from one of our forms."""
-    return hmac.compare_digest(
-        call.request.form.get("token", "").encode(), form_token(call, project_id).encode()
-    )
+def why_wrong_form(call: Call, project_id: str) -> str:
+    """Why a post comes from none of the forms of this project's pages; empty if it comes from one."""
+    token = call.request.form.get("token", "")
+    if hmac.compare_digest(token.encode(), form_token(call, project_id).encode()):
+        return ""
+    start, _, sign = token.partition(".")
+    if not sign:
+        return FOREIGN_FORM
+    return OTHER_FORM if start == _start(call) else OLD_FORM
+
+
+def _start(call: Call) -> str:
+    """What tells the pages since this start of the server from those before."""
+    return _sign(call, "start")[:START_LENGTH]
 
 
 def _with_cookie(call: Call, response: Response, value: str) -> Response:

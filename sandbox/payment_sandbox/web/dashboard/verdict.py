@@ -12,6 +12,7 @@ from payment_sandbox.operations.review import Finding, review, review_order
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
@@ -94,11 +95,13 @@ class OrderMoment(NamedTuple):
     """The status that the shop had been told last; empty if none yet."""
     shop_since: datetime | None
     service_since: datetime | None
+    has_heard: bool
+    """Whether anything has reached the shop since it created the order."""
 
     @property
     def is_apart(self) -> bool:
         """Whether the shop believed another status than the order had."""
-        return bool(self.shop) and self.shop != self.status
+        return (self.shop or OrderStatus.NEW) != self.status
 
 
 class NewestReview:
@@ -147,19 +150,19 @@ def moment(
 ) -> OrderMoment:
     """An order after so many of its happenings; None is now."""
     if number is None:
-        return _at(len(happenings), happenings[-1], False, order, project.now(), told)
+        return _at(happenings, False, order, project.now(), told)
     happening = happenings[number - 1]
     then = order_as_of(project.epoch, order, happening)
     known = [belief for belief in told if belief.real_at <= happening.real_at]
-    return _at(number, happening, True, then, happening.at, known)
+    return _at(happenings[:number], True, then, happening.at, known)
 
 
 def _at(
-    number: int, happening: Happening, is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
+    past: Sequence[Happening], is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
 ) -> OrderMoment:
     return OrderMoment(
-        number,
-        happening,
+        len(past),
+        past[-1],
         is_earlier,
         order.status,
         _second_status(order),
@@ -168,7 +171,13 @@ def _at(
         known[-1].shop if known else "",
         _since([(belief.at, belief.shop) for belief in known]),
         _since([(belief.at, belief.service) for belief in known]),
+        any(_has_reached_shop(each) and each.cause != past[0].id for each in past),
     )
+
+
+def _has_reached_shop(happening: Happening) -> bool:
+    """Whether the shop has answered a webhook, or got a response."""
+    return happening.kind in ("response", "webhook-response") and not happening.lost
 
 
 def _since(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
@@ -189,7 +198,7 @@ def look_of(order: Order) -> str:
 def _good(project: Project, order: Order, told: Sequence[Belief]) -> str:
     """What the shop did right; empty if it has not had to do anything yet."""
     deliveries = project.epoch.store.deliveries_of(order.id)
-    delivered = sum(delivery.state == DeliveryState.DELIVERED for delivery in deliveries)
+    delivered = sum(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
     if not deliveries or delivered < len(deliveries) or not told or not told[-1].is_true:
         return ""
     status = told[-1].service
@@ -303,7 +312,7 @@ def reviewed(project: Project) -> Counted:
 
 def _has_failed(delivery: Delivery) -> bool:
     """Whether a webhook was tried, and has not arrived."""
-    return delivery.state != DeliveryState.DELIVERED and bool(delivery.tries)
+    return delivery.outcome != DeliveryState.DELIVERED and bool(delivery.tries)
 
 
 def with_mistakes(known: Counted | None) -> set[str | None]:

@@ -19,7 +19,7 @@ from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
 from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs import references
-from payment_sandbox.web.docs.library import title, written
+from payment_sandbox.web.docs.library import WRITTEN_FOR, title, written
 from payment_sandbox.web.docs.tables import table
 
 
@@ -93,7 +93,6 @@ def assumptions_table() -> str:
     return table(("No.", "Source", "Assumption", "Why", "Tests"), rows)
 
 
-WRITTEN_FOR: Final = "http://127.0.0.1:8080"
 SHELL: Final = """
 ```sh
 API=http://127.0.0.1:8080

@@ -1,12 +1,15 @@
 """The list of pages, in reading order."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
 FIRST: Final = "quick-start"
+WRITTEN_FOR: Final = "http://127.0.0.1:8080"
+"""The server that the pages name."""
+
 LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Begin": (FIRST, "dashboard", "test-values"),
@@ -29,6 +32,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "production",
         "verify",
         "languages",
+        "agents",
         "ci",
         "command-line",
         "company",
@@ -36,7 +40,15 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "settings",
         "security",
     ),
-    "Look it up": ("troubleshooting", "merchant-api", "control-api", "python", "errors", "fidelity"),
+    "Look it up": (
+        "troubleshooting",
+        "merchant-api",
+        "control-api",
+        "python",
+        "errors",
+        "fidelity",
+        "versions",
+    ),
     "Work on it": ("contributing",),
 }
 NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
@@ -63,14 +75,41 @@ OpenAPI description of both at /openapi.json. The first project has the key sand
 """
 
 
+TO_READ: Final = ("agents", FIRST, "webhooks", "mistakes", "pytest")
+"""The pages that a program reads first, in this order."""
+
+READING: Final = """## Read these five pages
+
+In this order, and look up the rest when you need it. In other languages than Python, read "Other languages"
+instead of "pytest". `payment-sandbox skill` prints the first as a skill, and `payment-sandbox mcp` offers the
+sandbox as tools.
+"""
+
+
 def overview(address: str) -> str:
     """All pages with what they are about, as Markdown; ``address`` is where the documentation is."""
-    groups = [
-        f"## {group}\n\n"
-        + "\n".join(f"- [{title(name)}]({address}{name}.md): {about(name)}" for name in names)
-        for group, names in GROUPS.items()
-    ]
-    return "\n\n".join([ABOUT.rstrip(), *groups]) + "\n"
+
+    def listed(names: Iterable[str]) -> str:
+        return "\n".join(f"- [{title(name)}]({address}{name}.md): {about(name)}" for name in names)
+
+    rest = {group: [name for name in names if name not in TO_READ] for group, names in GROUPS.items()}
+    groups = [f"## {group}\n\n{listed(names)}" for group, names in rest.items()]
+    return "\n\n".join([ABOUT.rstrip(), READING.rstrip(), listed(TO_READ), *groups]) + "\n"
+
+
+SKILL: Final = """---
+name: payment-orders
+description: Integrate a shop with the payment-orders API, and prove it against its sandbox. Use for code that
+  creates payment orders, handles their webhooks, captures, voids or refunds.
+---
+
+"""
+PAGE: Final = re.compile(r"\]\(([a-z-]+)\.md")
+
+
+def skill() -> str:
+    """A skill for coding agents: how to integrate, how to check each step, and what must never be done."""
+    return SKILL + PAGE.sub(rf"]({WRITTEN_FOR}/docs/\1.md", written("agents"))
 
 
 def about(name: str) -> str:

@@ -1,6 +1,6 @@
 """Serves the documentation; it needs no network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -57,10 +57,15 @@ class SearchResult(NamedTuple):
 
 def search(site: Site, words: str) -> list[SearchResult]:
     """The sections with all the words, best first."""
+    return matching(index(site), words)
+
+
+def matching(sections: Iterable[Section], words: str) -> list[SearchResult]:
+    """The sections with all the words, best first."""
     wanted = [_stem(word) for word in words.casefold().split()]
     if not wanted:
         return []
-    results = [_result(section, wanted) for section in index(site) if _has_all(section, wanted)]
+    results = [_result(section, wanted) for section in sections if _has_all(section, wanted)]
     return sorted(results, key=lambda item: -item.score)[:FOUND_MAX]
 
 
@@ -114,18 +119,19 @@ def index(site: Site) -> Sequence[Section]:
     """All sections of all pages."""
     sections = site.slots.of(SECTIONS)
     if not sections:
-        sections += _sections(site)
+        sections += sections_of(lambda name: _read(site, name))
     return sections
 
 
-def _sections(site: Site) -> list[Section]:
+def sections_of(read: "Callable[[str], DocPage]") -> list[Section]:
+    """All sections of all pages, which ``read`` reads."""
     with LOADING:
         from payment_sandbox.web.docs.rendering import sections  # imported late: faster startup
 
     return [
         Section(name, title(name), anchor, heading, text)
         for name in NAMES
-        for anchor, heading, text in sections(_read(site, name).text)
+        for anchor, heading, text in sections(read(name).text)
     ]
 
 

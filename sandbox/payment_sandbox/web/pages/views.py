@@ -171,9 +171,9 @@ class DeliveryCounts(NamedTuple):
 
 def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
-    delivered = [webhook for webhook in webhooks if webhook.state is DeliveryState.DELIVERED]
+    delivered = [webhook for webhook in webhooks if webhook.outcome == DeliveryState.DELIVERED]
     failed = [webhook.tries[-1].reply for webhook in webhooks if webhook not in delivered and webhook.tries]
-    problem = (failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
+    problem = (failed[-1].fault or failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
     return DeliveryCounts(len(webhooks), len(delivered), problem)
 
 

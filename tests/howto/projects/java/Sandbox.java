@@ -13,6 +13,7 @@ import java.util.regex.Pattern;
 /** One sandbox for all tests, and a project of its own for each. Use your JSON library instead of field(). */
 record Sandbox(String url, String key) {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
+    private static final String HINT = "; pipx install 'payment-sandbox[server]', or set SANDBOX_COMMAND";
     private static String started;
 
     static synchronized Sandbox project(String webhookUrl) throws Exception {
@@ -54,14 +55,19 @@ record Sandbox(String url, String key) {
         ready.delete();
         String command = System.getenv().getOrDefault("SANDBOX_COMMAND", "payment-sandbox");
         String options = " serve --port 0 --ready-file " + ready;
-        Process server = new ProcessBuilder((command + options).split(" "))
-            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-            .redirectError(ProcessBuilder.Redirect.INHERIT)
-            .start();
+        Process server;
+        try {
+            server = new ProcessBuilder((command + options).split(" "))
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        } catch (IOException missing) {
+            throw new IOException(missing.getMessage() + HINT);
+        }
         Runtime.getRuntime().addShutdownHook(new Thread(server::destroy));
         while (!ready.exists()) {
             if (!server.isAlive()) {
-                throw new IOException(command + " did not start");
+                throw new IOException(command + " did not start" + HINT);
             }
             Thread.sleep(20);
         }

@@ -8,11 +8,20 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 class ShopTest {
     final Set<String> shipped = ConcurrentHashMap.newKeySet();
     HttpServer shop;
     Sandbox sandbox;
+
+    @RegisterExtension
+    final AfterTestExecutionCallback report = test -> {
+        if (test.getExecutionException().isPresent()) {
+            System.err.println(sandbox.call("GET", "/control/report/", "").replace("\\n", "\n"));
+        }
+    };
 
     @BeforeEach
     void start() throws Exception {

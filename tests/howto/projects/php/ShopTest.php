@@ -1,56 +1,43 @@
 <?php
-require_once 'Sandbox.php';
 
+use PaymentSandbox\UsesPaymentSandbox;
+use PaymentSandbox\Webhook;
 use PHPUnit\Framework\TestCase;
 
 final class ShopTest extends TestCase
 {
-    private Sandbox $sandbox;
-    private string $shipped;
-    private $shop;
+    use UsesPaymentSandbox;
+
+    private Shop $shop;
 
     protected function setUp(): void
     {
-        $socket = stream_socket_server('tcp://127.0.0.1:0');
-        $address = stream_socket_get_name($socket, false); // a free port
-        fclose($socket);
-        $this->sandbox = Sandbox::project(['webhook_url' => "http://$address/webhook.php"]);
-        $this->shipped = sys_get_temp_dir() . '/shipped-' . bin2hex(random_bytes(4));
-        mkdir($this->shipped);
-        $settings = $this->sandbox->settings() + ['SHIPPED' => $this->shipped] + getenv();
-        $quiet = [2 => ['file', '/dev/null', 'w']];
-        $this->shop = proc_open(['php', '-S', $address, '-t', __DIR__], $quiet, $pipes, __DIR__, $settings);
-        while (!@fsockopen("tcp://$address")) {
-            usleep(20_000);
-        }
-    }
-
-    protected function tearDown(): void
-    {
-        proc_terminate($this->shop);
-        array_map('unlink', glob("$this->shipped/*"));
-        rmdir($this->shipped);
-    }
-
-    private function checkout(): string
-    {
-        $transactions = [['payment_method' => 'credit-card']];
-        return $this->sandbox->call('POST', '/v1/orders/', ['currency' => 'EUR', 'amount' => 1295, 'transactions' => $transactions])['id'];
+        $sandbox = $this->paymentSandbox(); // a project of its own for each test
+        $this->shop = new Shop($sandbox->url, $sandbox->apiKey);
+        $sandbox->deliverTo(fn (Webhook $webhook) => $this->shop->onWebhook($webhook->body));
     }
 
     public function testAPaidOrderIsShipped(): void
     {
-        $id = $this->checkout();
-        $this->sandbox->call('POST', "/control/orders/$id/act/", ['actor' => 'customer', 'action' => 'pay']);
-        $this->sandbox->call('GET', '/control/wait/?idle=1');
-        $this->assertFileExists("$this->shipped/$id");
+        $id = $this->shop->checkout(1295);
+        $this->paymentSandbox()->pay($id);
+        $this->assertArrayHasKey($id, $this->shop->shipped);
     }
 
     public function testAnOrderThatNobodyPaysExpires(): void
     {
-        $id = $this->checkout();
-        $this->sandbox->call('POST', '/control/clock/advance/', ['by' => 'PT30M']);
-        $this->assertSame('expired', $this->sandbox->call('GET', "/v1/orders/$id/")['status']);
-        $this->assertFileDoesNotExist("$this->shipped/$id");
+        $id = $this->shop->checkout(1295);
+        $this->paymentSandbox()->advance('PT30M');
+        $this->assertSame('expired', $this->paymentSandbox()->order($id)['status']);
+        $this->assertSame([], $this->shop->shipped);
+    }
+
+    public function testAWebhookThatFailsComesAgain(): void
+    {
+        $this->paymentSandbox()->faults(['webhooks' => [['when' => ['attempt' => 1], 'then' => ['answer' => 503]]]]);
+        $id = $this->shop->checkout(1295);
+        $this->paymentSandbox()->pay($id);
+        $this->paymentSandbox()->advance('PT2M');
+        $this->assertArrayHasKey($id, $this->shop->shipped);
     }
 }

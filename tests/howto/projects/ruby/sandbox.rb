@@ -14,17 +14,24 @@ class Sandbox
     return ENV["SANDBOX_URL"] if ENV["SANDBOX_URL"]
     ready = File.join(Dir.mktmpdir, "ready.json")
     command = ENV.fetch("SANDBOX_COMMAND", "payment-sandbox").split
-    server = Process.spawn(*command, "serve", "--port", "0", "--ready-file", ready, out: File::NULL)
-    Minitest.after_run { Process.kill("TERM", server) }
+    input, @kept_open = IO.pipe # the server stops once this process has ended, and the pipe with it
+    serve = ["serve", "--port", "0", "--stop-with-stdin", "--ready-file", ready]
+    server = Process.spawn(*command, *serve, in: input, out: File::NULL)
     until File.exist?(ready)
       raise "#{command.first} did not start" if Process.wait(server, Process::WNOHANG)
       sleep 0.02
     end
     JSON.parse(File.read(ready))["url"]
+  rescue SystemCallError => missing
+    raise "#{missing.message}; pipx install 'payment-sandbox[server]', or set SANDBOX_COMMAND"
   end
 
   def initialize(url, key)
     @url, @key = url, key
+  end
+
+  def report
+    call("GET", "/control/report/")["text"]
   end
 
   def call(method, path, body = nil)

@@ -18,6 +18,7 @@ class ShopTest < Minitest::Test
   end
 
   def teardown
+    puts @sandbox.report unless passed?
     @shop.shutdown
     @serving.join
   end

@@ -2,12 +2,12 @@
 "use strict";
 
 const live = document.getElementById("live");
-const KINDS = ["request", "status", "action", "webhook", "clock", "due", "scenario", "faults", "settings", "reset", "restored", "failed", "missed"];
 let timer = 0;
 let isFetching = false;
 let isStale = false;
 let last = 0;
 const AGAIN_MS = 2000;
+const LIVE = { Accept: "text/html", "Sandbox-Live": "1" };
 
 function interval() {
   const told = document.querySelector("[data-refresh]");
@@ -26,9 +26,12 @@ async function refresh() {
   isStale = false;
   isFetching = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html", "Sandbox-Live": "1" } });
-    if (answer.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    else if (answer.status === 404) lose("This page is gone: the server was started again without it, or the project was reset.");
+    const answer = await fetch(location.href, { headers: LIVE });
+    if (answer.ok) {
+      replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      renewDetail();
+    }
+    else if (answer.status === 404) lose("This page no longer exists: the project was reset, or the server was restarted without it.");
   } catch {
     // The server is unreachable; the stream says so, and comes back.
   }
@@ -126,20 +129,62 @@ document.addEventListener("click", async (event) => {
   if (link && dialog && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
     event.preventDefault();
     const address = link.href.baseVal || link.href;
-    const page = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
-    const record = page.getElementById("record");
+    const record = await recordOf(address);
     if (!record) { location.href = address; return; }
+    if (wide.matches && detail) { showDetail(address, record); return; }
     document.getElementById("dialog-body").replaceChildren(record);
-    dialog.showModal();
+    enhance();
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
   }
 });
+
+async function recordOf(address) {
+  const answer = await fetch(address, { headers: LIVE });
+  return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("record");
+}
+
+// A wide window shows the chosen request or webhook beside the list, the newest one first.
+const wide = matchMedia("(min-width: 105rem)");
+const detail = document.getElementById("detail");
+
+function showDetail(address, record) {
+  const old = detail.firstElementChild;
+  if (old && detail.dataset.address === address) renew(old, record);
+  else detail.replaceChildren(record);
+  detail.dataset.address = address;
+  detail.hidden = false;
+  markDetail();
+  enhance();
+}
+
+function markDetail() {
+  if (!detail || detail.hidden) return;
+  for (const call of document.querySelectorAll("#rows .call")) {
+    if (call.href === detail.dataset.address) call.setAttribute("aria-current", "true");
+    else call.removeAttribute("aria-current");
+  }
+}
+
+async function renewDetail() {
+  const first = document.querySelector("#rows .call");
+  if (!detail || !wide.matches || !first) return;
+  const address = detail.dataset.address || first.href;
+  if (detail.dataset.address && "stays" in detail.dataset) { markDetail(); return; }
+  try {
+    const record = await recordOf(address);
+    if (record && (detail.dataset.address || address) === address) showDetail(address, record);
+  } catch {
+    // The server is unreachable; the stream says so, and comes back.
+  }
+}
 
 // Filters act at once; keys lead through a list.
 document.addEventListener("change", (event) => {
   if (event.target.matches(".filters select")) event.target.form.requestSubmit();
 });
 
-const HELP = "j and k lead through the orders, Enter opens one, / searches, ? shows this.";
+const HELP = "j and k move through the list, Enter opens an entry, / searches, ? shows this help.";
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
@@ -173,10 +218,10 @@ function connect() {
     live.hidden = false;
     live.textContent = "not connected";
     live.classList.add("lost");
-    lose("The server does not answer. This page goes on once it does; what you type stays.");
+    lose("The server is not responding. This page reconnects once it is back; what you type is kept.");
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_MS);
   };
-  for (const kind of KINDS) source.addEventListener(kind, soon);
+  for (const kind of ["changed", "missed"]) source.addEventListener(kind, soon);
 }
 
 // The slider through an order's history: the page of that moment replaces this one, piece by piece.
@@ -198,9 +243,9 @@ document.addEventListener("submit", async (event) => {
   event.stopImmediatePropagation();
   try {
     const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), redirect: "manual" });
-    if (answer.type !== "opaqueredirect") lose("The clock was not stopped: load this page again, and try once more.");
+    if (answer.type !== "opaqueredirect") lose("The clock was not stopped. Reload this page and try again.");
   } catch {
-    lose("The server does not answer, so the clock was not stopped.");
+    lose("The server is not responding, so the clock was not stopped.");
   }
 });
 
@@ -213,7 +258,7 @@ document.addEventListener("submit", async (event) => {
     live.classList.remove("lost");
     event.target.requestSubmit(event.submitter);
   } catch {
-    lose("The server does not answer, so nothing was sent. What you typed is still here: try again once it is back.");
+    lose("The server is not responding, so nothing was sent. What you typed is still here; try again once it is back.");
   }
 });
 
@@ -234,3 +279,4 @@ setInterval(() => {
 }, 1000);
 
 enhance();
+renewDetail();

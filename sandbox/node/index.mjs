@@ -1,0 +1,1 @@
+export { SandboxError, newProject, sandboxed, startSandbox } from "./index.js";

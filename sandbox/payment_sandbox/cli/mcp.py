@@ -1,0 +1,54 @@
+"""The command that offers the sandbox to coding agents, over the Model Context Protocol."""
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from typing import Final, ParamSpec
+
+import click
+
+from payment_sandbox.cli.options import fail
+from payment_sandbox.extensions import MCP, NotInstalled
+
+INSTRUCTIONS: Final = (
+    "A sandbox of the payment-orders API. Call start first, give its address and key to the shop under test, "
+    "and let the shop create orders. The sandbox's clock is frozen: advance it instead of waiting. "
+    "search(page='agents') has the order of work and what must never be done."
+)
+Given = ParamSpec("Given")
+TOOLS: Final = ("start", "make_order", "advance", "explain_order", "review", "rehearse", "search", "snapshot")
+
+
+@click.command(epilog="Example: payment-sandbox mcp")
+def mcp() -> None:
+    """Offer the sandbox as tools to coding agents, over standard input and output."""
+    try:
+        from mcp.server import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ModuleNotFoundError:
+        fail(str(NotInstalled("mcp", MCP)))
+    from payment_sandbox.cli.agent_tools import SandboxTools, ToolProblem
+
+    tools = SandboxTools(os.environ)
+    server = MCPServer("payment-sandbox", instructions=INSTRUCTIONS, log_level="ERROR")
+    for name in TOOLS:
+        server.add_tool(_raising(getattr(tools, name), ToolProblem, ToolError), name, structured_output=False)
+    try:
+        server.run()
+    finally:
+        tools.close()
+
+
+def _raising(
+    tool: Callable[Given, str], problem: type[Exception], kind: type[Exception]
+) -> Callable[Given, str]:
+    """The tool with its problems as the SDK's exception, whose text agents see."""
+
+    @wraps(tool)
+    def run(*args: Given.args, **kwargs: Given.kwargs) -> str:
+        try:
+            return tool(*args, **kwargs)
+        except problem as told:
+            raise kind(str(told)) from None
+
+    return run

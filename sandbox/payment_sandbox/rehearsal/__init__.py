@@ -1,4 +1,0 @@
-"""Rehearses tests: changes one thing at a time, and judges what the shop makes of it.
-
-Others import ``books``, ``exploring``, ``judging``, ``report``, ``run`` and ``suites``.
-"""

@@ -1,0 +1,387 @@
+"""One server of a cluster. The servers share a database and do not talk to each other.
+
+Any server takes any request. The database holds the state of each project; memory is a cache. A few times
+a second, one query asks for the versions of the projects that a client of this server waits for or watches.
+Another asks for orphaned projects: an agenda entry is due, or the server that sent their webhooks has gone.
+"""
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from secrets import token_hex
+from threading import Condition, Thread, current_thread
+from typing import Final
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.operations.advance import run_due
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.clock import RUNNING
+from payment_sandbox.projects.events import EVENTS_KEPT_MAX
+from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import Project, ProjectReset, Services
+from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
+from payment_sandbox.projects.settings import Settings
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.serving.connection import log_once
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.threads import start
+from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
+from payment_sandbox.storage.rows import StoredProject, read_identity, resumed_project
+from payment_sandbox.version import __version__
+from payment_sandbox_company.bulletin import PeerServer
+from payment_sandbox_company.places import Head
+from payment_sandbox_company.postgresql import Database
+from payment_sandbox_company.sharing import SharedStorage, SharedStore, flush_all
+
+FOLLOW_SECONDS: Final = 0.1
+FLUSH_SECONDS: Final = 0.02
+RENEW_SECONDS: Final = 2.0
+TIDY_SECONDS: Final = 30.0
+IDLE_SECONDS: Final = 60.0
+ATTENDED_AT_ONCE: Final = 20
+SEEN_MAX: Final = 10_000
+ENDED_SECONDS: Final = 2.0  # for the threads to end
+
+log = logging.getLogger(__name__)
+
+
+class ClusterRegistry(Registry):
+    """The projects of all servers; those recently used on this server are cached in memory."""
+
+    is_shared = True
+
+    def __init__(
+        self,
+        services: Services,
+        database: Database,
+        catalogue: Catalogue,
+        *,
+        ids: Ids | None,
+        clock: str = RUNNING,
+    ) -> None:
+        super().__init__(services, database, catalogue, ids=ids, clock=clock)
+        self.database = database
+
+    def find(self, api_key: str) -> Project | None:
+        """Find a project by its API key, up to date."""
+        return self._refreshed(super().find(api_key), digest(api_key)) if api_key else None
+
+    def find_by_id(self, project_id: str) -> Project | None:
+        """Find a project by its id, up to date."""
+        return self._refreshed(super().find_by_id(project_id), project_id)
+
+    def is_known(self, api_key: str) -> bool:
+        """Whether a project has this API key, or a deleted one had it."""
+        hashed = digest(api_key)
+        return self.database.identity(hashed) is not None or self.database.was_deleted(hashed)
+
+    def all(self) -> list[Project]:
+        """All projects, oldest first, without their records."""
+        return list(map(self._copy, self.database.without_records()))
+
+    def count(self) -> int:
+        """The number of projects."""
+        return self.database.count()
+
+    def prune(self, unused_seconds: float | None) -> list[str]:
+        """Delete the projects idle for this long; None: for the ``expires_after`` of each."""
+        self.note_used()
+        deleted = self.database.prune(unused_seconds, FIRST_PROJECT_ID)
+        for project_id in deleted:
+            project = self.local(project_id)
+            if project is not None:
+                self._forget(project)
+        return deleted
+
+    def note_used(self) -> None:
+        """Store the last use of the projects used since the previous call."""
+        now = monotonic_seconds()
+        used = [each for each in self.loaded() if each.used_at_seconds > each.stored_use_seconds]
+        if used:
+            self.database.note_used([project.project_id for project in used])
+        for project in used:
+            project.stored_use_seconds = now
+
+    def drop_idle(self, idle_seconds: float) -> None:
+        """Evict the projects idle for this long from memory; they hold no claims to release."""
+        for project in self.loaded():
+            is_busy = project.events.is_followed or not project.epoch.is_idle or project.epoch.is_advancing
+            if project.unused_seconds() > idle_seconds and not is_busy:
+                self.drop(project)
+                self.services.forget(project)
+
+    def follow(self, project: Project, *, takes_over: bool = False) -> bool:
+        """Refresh a project from the database; False if it was deleted."""
+        storage = storage_of(project)
+        try:
+            storage.take_over(project) if takes_over else storage.follow(project)
+        except ProjectReset:
+            self._forget(project)
+            return False
+        return True
+
+    def _refreshed(self, project: Project | None, name: str) -> Project | None:
+        if project is None:
+            identity = self.database.identity(name)
+            return None if identity is None else self._loaded(identity)
+        head = self.database.head(project.project_id)
+        if head is None:
+            self._forget(project)
+            return None
+        project.epoch.journal.expire()
+        if storage_of(project).is_current(project, head):
+            return project
+        return project if self.follow(project) else None
+
+    def _loaded(self, identity: Identity) -> Project | None:
+        """Load a project that is not in memory yet.
+
+        Raises:
+            NotStored: its stored state is damaged.
+        """
+        storage = self.database.storage(identity, self.services.real)
+        project = Project(identity, Settings(), self.services, storage)
+        try:
+            storage.follow(project)
+        except ProjectReset:
+            return None
+        except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            why = f"it is damaged: {in_one_line(error)}"
+            raise NotStored(f"project {identity.project_id}", why, is_full=False) from error
+        with self._lock:
+            known = self._by_id.get(identity.project_id)
+            if known is not None:  # loaded by another thread meanwhile
+                return known
+            self._add(project)
+        self.services.wake(project)
+        return project
+
+    def _add(self, project: Project) -> None:
+        project.events.outbound = deque(maxlen=EVENTS_KEPT_MAX)
+        super()._add(project)
+
+    def _forget(self, project: Project) -> None:
+        self.drop(project)
+        project.end()
+
+    def _copy(self, stored: StoredProject) -> Project:
+        identity = read_identity(stored.identity)
+        return resumed_project(
+            identity, stored, self.services, self.database.storage(identity, self.services.real)
+        )
+
+
+def storage_of(project: Project) -> SharedStorage:
+    """Return the shared storage of a project."""
+    storage = project.storage
+    assert isinstance(storage, SharedStorage), "in a cluster, all storage is shared"
+    return storage
+
+
+class JoinedDatabase:
+    """The shared database of a server, and what the server needs of it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._registry: ClusterRegistry | None = None
+
+    def registry(
+        self, services: Services, catalogue: Catalogue, *, ids: Ids | None, clock: str
+    ) -> ClusterRegistry:
+        """Return the registry of the shared projects."""
+        self._registry = ClusterRegistry(services, self.database, catalogue, ids=ids, clock=clock)
+        return self._registry
+
+    def cluster(self, url: str) -> "Cluster":
+        """Return the cluster duties of the server at this URL.
+
+        Raises:
+            NotStored: the database does not answer.
+        """
+        assert self._registry is not None, "the registry is made first"
+        return Cluster(self._registry, url)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.database.close()
+
+
+def joined(address: str, services: Services) -> JoinedDatabase:
+    """Connect to the database at this address, as a new server of the cluster.
+
+    Raises:
+        StateRefused: the database cannot be used; the message says why.
+    """
+    database = Database(address, token_hex(8), services.real)
+    try:
+        database.servers()
+    except NotStored as failed:
+        raise StateRefused(str(failed)) from failed
+    return JoinedDatabase(database)
+
+
+class Cluster:
+    """The cluster duties of a server: follow versions, renew claims, and adopt orphaned projects."""
+
+    def __init__(self, registry: ClusterRegistry, url: str) -> None:
+        """``url`` is the public URL of this server.
+
+        Raises:
+            NotStored: the database does not answer.
+        """
+        self.registry = registry
+        self.is_draining = False
+        self._database = registry.database
+        self.secret = self._database.shared_value("secret", token_hex(32))
+        self._url = url
+        self._changed = Condition()
+        self._is_stopped = False
+        self._seen: dict[int, None] = {}  # numbers of passed events of other servers
+        self._threads = [
+            Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
+            for name, work, every_seconds in (
+                ("follower", self._follow, FOLLOW_SECONDS),
+                ("recorder", self._flush, FLUSH_SECONDS),
+                ("caretaker", self.attend, FOLLOW_SECONDS),
+                ("renewer", self._renew, RENEW_SECONDS),
+                ("tidier", self._tidy, TIDY_SECONDS),
+            )
+        ]
+
+    @property
+    def commits(self) -> int:
+        """The number of commits of this server."""
+        return self._database.commits
+
+    def servers(self) -> list[PeerServer]:
+        """List the live servers, oldest first."""
+        return self._database.servers()
+
+    def start(self) -> None:
+        """Start the background threads.
+
+        Raises:
+            NotStored: the database does not answer.
+        """
+        self._report()
+        for thread in self._threads:
+            start(thread)
+
+    def drain(self, noticed_seconds: float) -> None:
+        """Report for this long that the server is draining, so that a load balancer notices."""
+        self.is_draining = True
+        with suppress(NotStored):
+            self._report()
+        self._is_over(noticed_seconds)
+
+    def stop(self) -> None:
+        """Stop, and release all claims, so that other servers can adopt the projects at once."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(ENDED_SECONDS)
+        with suppress(NotStored):
+            self._flush()
+            self.registry.note_used()
+            self._database.leave()
+
+    def _repeat(self, work: Callable[[], None], every_seconds: float) -> None:
+        """Repeat some work until this server stops."""
+        while not self._is_over(every_seconds):
+            try:
+                work()
+            except NotStored as failed:
+                log_once(str(failed))
+            except Exception:
+                log.exception("%s failed", current_thread().name)
+
+    def _is_over(self, within_seconds: float) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped, within_seconds)
+            return self._is_stopped
+
+    def _follow(self) -> None:
+        """Refresh the projects that a client of this server waits for or watches."""
+        loaded = self.registry.loaded()
+        followed = {each.project_id: each for each in loaded if _is_followed(each)}
+        if not followed:
+            return
+        heads = self._database.heads(list(followed))
+        for project_id, project in followed.items():
+            self._follow_one(project, heads.get(project_id))
+        watched = {each.project_id: each for each in followed.values() if each.events.watchers}
+        if watched:
+            self._pass_events(watched)
+
+    def _follow_one(self, project: Project, head: Head | None) -> None:
+        storage = storage_of(project)
+        if head is None or not storage.is_current(project, head):
+            self.registry.follow(project)
+            project.events.nudge()
+        storage.note_stop(project)
+        if project.relay.is_awaited and storage.wants_courier:
+            self.registry.follow(project, takes_over=True)
+
+    def _pass_events(self, watched: Mapping[str, Project]) -> None:
+        """Pass the events of other servers to the watchers on this one."""
+        for number, project_id, kind, data in self._database.newer_events(list(watched)):
+            if number not in self._seen:
+                self._seen[number] = None
+                watched[project_id].events.take_in(kind, json.loads(data))
+        while len(self._seen) > SEEN_MAX:
+            del self._seen[next(iter(self._seen))]
+
+    def _flush(self) -> None:
+        flush_all(self._database)
+
+    def attend(self) -> None:
+        """Adopt orphaned projects, and run their due agenda entries."""
+        if self.is_draining:
+            return
+        for project_id in self._database.attend(ATTENDED_AT_ONCE):
+            project = self.registry.local(project_id) or self.registry.find_by_id(project_id)
+            if project is not None and self.registry.follow(project, takes_over=True):
+                run_due(project)
+
+    def _renew(self) -> None:
+        self.registry.note_used()
+        claimed = [each for each in self.registry.loaded() if is_claimed(each)]
+        for project in claimed:
+            if storage_of(project).is_hold_over:
+                self.registry.follow(project, takes_over=True)
+        if claimed:
+            self._database.renew([project.project_id for project in claimed])
+        watched = [each.project_id for each in self.registry.loaded() if each.events.watchers]
+        if watched:
+            self._database.watch(watched)
+        self._report()
+
+    def _report(self) -> None:
+        version, projects = __version__, len(self.registry.loaded())
+        own = PeerServer(self._database.server_id, self._url, version, self.is_draining, projects)
+        self._database.report(own)
+
+    def _tidy(self) -> None:
+        """Delete expired projects and records, in memory and in the database."""
+        self.registry.prune(None)
+        self.registry.drop_idle(IDLE_SECONDS)
+        self._database.forget_requests()
+        for project in self.registry.loaded():
+            self._database.forget_history(project.project_id)
+
+
+def _is_followed(project: Project) -> bool:
+    epoch = project.epoch
+    is_awaited = project.events.is_followed or project.relay.is_awaited
+    return is_awaited or is_claimed(project) or not epoch.is_idle  # a claimed project must be current
+
+
+def is_claimed(project: Project) -> bool:
+    """Whether this server holds a claim on a project: its clock or its webhooks."""
+    store = project.epoch.store
+    assert isinstance(store, SharedStore), "in a cluster, all storage is shared"
+    return store.is_claimed

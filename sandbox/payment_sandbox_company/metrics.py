@@ -1,0 +1,43 @@
+"""Metrics of a server since its start, in the text format of Prometheus."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.web.statistics import Statistics
+
+
+def metrics(statistics: Statistics, registry: Registry, commits: int) -> bytes:
+    """Format the metrics as text. An entry point of the group ``payment_sandbox.metrics``."""
+    collected = CollectorRegistry()
+    collected.register(_Figures(statistics, registry, commits))
+    return generate_latest(collected)
+
+
+class _Figures:
+    def __init__(self, statistics: Statistics, registry: Registry, commits: int) -> None:
+        self._commits = commits
+        self._statistics = statistics
+        self._registry = registry
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the current metrics."""
+        counted, loaded = self._statistics, self._registry.loaded()
+        calls = CounterMetricFamily("sandbox_calls", "Calls that were answered.", labels=["status"])
+        for status, count in sorted(counted.calls.items()):
+            calls.add_metric([str(status or "cut")], count)
+        webhooks = CounterMetricFamily(
+            "sandbox_webhooks", "Attempts to deliver webhooks.", labels=["outcome"]
+        )
+        for outcome, count in sorted(counted.webhooks.items()):
+            webhooks.add_metric([outcome], count)
+        yield from (calls, webhooks)
+        total, seconds = counted.calls.total(), counted.call_seconds
+        yield SummaryMetricFamily("sandbox_call_seconds", "How long calls took.", total, seconds)
+        yield CounterMetricFamily("sandbox_commits", "Commits to the database.", self._commits)
+        yield GaugeMetricFamily("sandbox_projects", "Projects in this server's memory.", len(loaded))
+        pending = sum(len(project.epoch.outbox.pending()) for project in loaded)
+        yield GaugeMetricFamily("sandbox_webhooks_queued", "Webhooks that wait to be sent.", pending)

@@ -1,0 +1,191 @@
+"""What probes tell: a check of one rule, and how to make one from an answer."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer
+
+SHOWN_MAX: Final = 120  # characters of a value
+REFUSED: Final = range(400, 500)
+RULE_OF_STATUS: Final = {413: "SET-09", 415: "SET-09", 401: "SET-02", 412: "SET-33", 409: "SET-04"}
+STATUSES_RULE: Final = "SET-08"
+
+
+class CannotTell(Exception):
+    """The service does not let itself be asked; the text says why."""
+
+
+class NotVerified(Exception):
+    """The service cannot be verified at all; the text says why."""
+
+
+class Check(NamedTuple):
+    """Whether a rule holds, and what was seen; ``refusal`` is the answer that refuses, if it is about one."""
+
+    rule: str
+    holds: bool
+    how: str = ""
+    refusal: ServiceAnswer | None = None
+
+
+Checks = Iterator[Check]
+
+
+class ValueKind(NamedTuple):
+    """A kind of value, in words, and what is one."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def _is_moment(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
+
+
+TEXT: Final = ValueKind("a text", lambda value: isinstance(value, str) and bool(value))
+INTEGER: Final = ValueKind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
+BOOLEAN: Final = ValueKind("true or false", lambda value: isinstance(value, bool))
+LIST: Final = ValueKind("a list", lambda value: isinstance(value, list))
+OBJECT: Final = ValueKind("an object", lambda value: isinstance(value, dict))
+MOMENT: Final = ValueKind("an ISO 8601 time with offset", _is_moment)
+NUMERAL: Final = ValueKind("a number as a string", lambda value: isinstance(value, str) and value.isdigit())
+IDENTIFIER: Final = ValueKind(
+    "a UUID", lambda value: isinstance(value, str) and UUID.fullmatch(value) is not None
+)
+BARE: Final = ValueKind(
+    "an address without a scheme",
+    lambda value: isinstance(value, str) and "/" in value and "://" not in value,
+)
+
+
+def shown(value: Any) -> str:
+    """A value in a report, not too long of it."""
+    text = "missing" if value is MISSING else repr(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
+
+
+def holds(rule: str, is_so: bool, how: str) -> Check:
+    """A check of anything; ``how`` says what was seen instead."""
+    return Check(rule, bool(is_so), "" if is_so else how)
+
+
+def same(rule: str, answer: ServiceAnswer, place: str, expected: Any) -> Check:
+    """A field has a value."""
+    value = answer.at(place)
+    return holds(rule, value == expected, f"{place} is {shown(value)}, not {shown(expected)}")
+
+
+def one_of(rule: str, answer: ServiceAnswer, place: str, expected: Sequence[Any]) -> Check:
+    """A field has one of some values."""
+    value = answer.at(place)
+    return holds(rule, value in expected, f"{place} is {shown(value)}, not one of {shown(list(expected))}")
+
+
+def kind(rule: str, answer: ServiceAnswer, place: str, expected: ValueKind) -> Check:
+    """A field is there, with a value of a kind."""
+    value = answer.at(place)
+    return holds(rule, expected.fits(value), f"{place} is {shown(value)}, not {expected.words}")
+
+
+def absent(rule: str, answer: ServiceAnswer, place: str) -> Check:
+    """A field is not there, or null."""
+    value = answer.at(place)
+    return holds(rule, value is MISSING or value is None, f"{place} is there: {shown(value)}")
+
+
+def accepted(rule: str, answer: ServiceAnswer, status: int = 201) -> Iterator[Check]:
+    """A call is answered with success, and with this status."""
+    yield holds(rule, answer.is_success, answer.summary)
+    if answer.is_success:
+        yield holds("SET-07", answer.status == status, f"{answer.summary}, not {status}")
+
+
+def refused(
+    rule: str, answer: ServiceAnswer, status: int = 400, kind: str | None = None, place: str | None = None
+) -> Iterator[Check]:
+    """A call is refused; that its status, type and place are the usual ones is told of other rules."""
+    is_refused = answer.status in REFUSED
+    yield Check(rule, is_refused, "" if is_refused else f"is not refused: {answer.summary}", answer)
+    if not is_refused:
+        return
+    of_status = RULE_OF_STATUS.get(status, STATUSES_RULE)
+    yield holds(of_status, answer.status == status, f"{rule}: {answer.summary}, not {status}")
+    type_is = answer.at("error.type")
+    if kind is not None:
+        yield holds("SET-04", type_is == kind, f"{rule}: the error's type is {shown(type_is)}, not {kind!r}")
+    if place is not None:
+        violations = answer.at("error.violations")
+        paths = [item.get("path") for item in violations] if LIST.fits(violations) else []
+        yield holds(
+            "SET-05", place in paths, f"{rule}: the violations name {paths or 'nothing'}, not {place}"
+        )
+
+
+ORDER_STATUSES: Final = ("new", "processing", "completed", "cancelled", "accepted", "error", "expired")
+STATUSES: Final = (*ORDER_STATUSES, "pending")
+ORDER_PATH: Final = re.compile(r"/v1/orders(/[^/?]+)?/?(\?.*)?")
+ERRORS: Final = range(400, 600)
+NOT_MODIFIED: Final = 304
+
+
+def passive(answers: Sequence[ServiceAnswer]) -> Checks:
+    """The checks of all answers; each difference is told once, with the first call that shows it."""
+    seen: set[tuple[str, str]] = set()
+    for answer in answers:
+        for check in _of(answer):
+            known = check.rule, check.how.partition(" is ")[0]
+            if known not in seen:
+                seen.add(known)
+                yield check if check.holds else check._replace(how=f"{answer.call}: {check.how}")
+
+
+def _of(answer: ServiceAnswer) -> Iterator[Check]:
+    if answer.status == NOT_MODIFIED or not answer.path.startswith("/v1/"):
+        return
+    mimetype = answer.headers.get("Content-Type", "").partition(";")[0]
+    yield holds("END-01", mimetype == "application/json", f"the answer is {mimetype or 'untyped'}")
+    if answer.status in ERRORS:
+        for place in ("error.type", "error.value"):
+            yield kind("SET-03", answer, place, TEXT)
+        yield holds("SET-03", answer.at("error.status") == answer.status, "error.status is another status")
+    elif answer.is_success:
+        is_error = isinstance(answer.data, dict) and "error" in answer.data
+        yield holds(
+            "SET-06", not is_error and answer.data is not None, f"{answer.summary} with an error or null"
+        )
+        if is_order(answer):
+            yield from _of_order(answer)
+
+
+def is_order(answer: ServiceAnswer) -> bool:
+    """Whether the answer is an order, which is not a refund."""
+    path = ORDER_PATH.fullmatch(answer.path)
+    return path is not None and isinstance(answer.data, dict) and "refund_of_order_id" not in answer.data
+
+
+def _of_order(answer: ServiceAnswer) -> Iterator[Check]:
+    yield one_of("SET-35", answer, "status", ORDER_STATUSES)
+    etag = answer.headers.get("ETag", "")
+    yield holds("SET-32", etag.startswith('"'), f"the ETag of an order is {etag or 'missing'}")
+    yield kind("ORD-05", answer, "amount", INTEGER)
+    for name in ("created", "modified"):
+        yield kind("ORD-19", answer, name, MOMENT)
+    if "order_url" in answer.data:
+        yield kind("ORD-24", answer, "order_url", BARE)
+    attempts = answer.at("transactions")
+    for index in range(len(attempts) if LIST.fits(attempts) else 0):
+        yield from _of_transaction(answer, f"transactions[{index}].", attempts[index])
+
+
+def _of_transaction(answer: ServiceAnswer, below: str, attempt: Any) -> Iterator[Check]:
+    yield one_of("STA-18", answer, f"{below}status", STATUSES)
+    for name in ("created", "modified"):
+        yield kind("TX-06", answer, f"{below}{name}", MOMENT)
+    if isinstance(attempt, dict) and "payment_url" in attempt:
+        yield kind("TX-12", answer, f"{below}payment_url", BARE)

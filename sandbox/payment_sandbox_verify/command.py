@@ -1,0 +1,316 @@
+"""The commands that hold another server, or its recorded traffic, against the sandbox."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+import click
+
+from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
+from payment_sandbox.cli.options import LOOPBACK, Port, SecondsOption, fail, is_server_url, say
+from payment_sandbox.cli.remote.calling import trust_authority
+from payment_sandbox.kernel.patterns import printable
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.receiver import WebhookReceiver
+    from payment_sandbox_verify.comparing import Compared
+    from payment_sandbox_verify.probing import Progress
+    from payment_sandbox_verify.service import Service
+
+DIFFERENCES: Final = "differences.yaml"
+CLEAN_UP: Final = "this takes them back: payment-sandbox verify --url {url} --key ... --clean-up"
+RATE: Final = 5.0
+a_file = click.Path(path_type=Path, dir_okay=False)
+
+
+def _names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Read ``bank-redirect-nl=my-bank-button``."""
+    from payment_sandbox.methods import NAMES
+
+    names: dict[str, str] = {}
+    for text in given:
+        name, _, theirs = text.partition("=")
+        if name not in NAMES or not theirs:
+            raise click.BadParameter(
+                f"{text!r} is not such as bank-redirect-nl=my-bank-button; methods are {', '.join(NAMES)}"
+            )
+        if theirs in names.values():
+            raise click.BadParameter(f"{theirs!r} is the name of one method only")
+        names[name] = theirs
+    return names
+
+
+method_names = click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    callback=_names,
+    metavar="NAME=THEIRS",
+    help="The account's own name of a payment method; may be given several times.",
+)
+
+
+@click.command(
+    epilog=f"Example: payment-sandbox verify --url https://api.provider.example --key test_key "
+    f"--differences {DIFFERENCES}"
+)
+@click.option("--url", required=True, help="The server: the provider's test mode, or another sandbox.")
+@click.option("--key", required=True, envvar="SANDBOX_API_KEY", help="The API key of a test account.")
+@click.option("--against", metavar="URL", help="A running sandbox to compare with, not one of its own.")
+@click.option("--against-key", default="sandbox-key", show_default=True, help="The API key there.")
+@click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@click.option("--clean-up", is_flag=True, help="Only take back what earlier runs have left at this server.")
+@click.option("--yes-live", is_flag=True, help="Go on in live mode, without moving money.")
+@click.option(
+    "--test", "is_test", is_flag=True, help="It is in test mode, although its orders do not say so."
+)
+@click.option(
+    "--rate", type=SecondsOption(0.1, 1000), help="Calls a second at most: 5, or no limit for this machine."
+)
+@click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser, where a program cannot.")
+@click.option("--webhook-url", help="Where the server reaches this machine with webhooks.")
+@click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free one.")
+@click.option("--patient", is_flag=True, help="Wait for webhooks that come again, too: half an hour more.")
+@click.option("--ca", type=a_file, help="Certificates to trust for https.")
+@method_names
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@format_option
+def verify(
+    url: str,
+    key: str,
+    against: str | None,
+    against_key: str,
+    differences: Path | None,
+    yes_live: bool,
+    is_test: bool,
+    as_json: bool,
+    form: str,
+    clean_up: bool,
+    **how: Any,
+) -> None:
+    """Ask a server of this API about every rule that a caller can find out, and say where it differs.
+
+    It makes test orders, and cancels or refunds them again; it stops if they are no test orders. The exit
+    code is 1 if a rule differs.
+    """
+    from payment_sandbox_verify.checks import NotVerified
+    from payment_sandbox_verify.comparing import compare
+
+    if differences is not None and not differences.absolute().parent.is_dir():
+        fail(f"cannot write {differences}: its folder is not there")
+    with (
+        _service("--url", url, key, how) as service,
+        _beside(against, against_key, how) as other,
+        _ended_politely(service),
+    ):
+        try:
+            if clean_up:
+                _clean_up(service)
+            live = _is_live(service, is_test=is_test, yes_live=yes_live)
+            compared = compare(service, live=live, against=other, progress=_progress())
+        except NotVerified as why:
+            fail(printable(str(why)))
+    _told(compared, differences, JSON if as_json else form, made_orders=True)
+
+
+def _is_live(service: "Service", *, is_test: bool, yes_live: bool) -> bool:
+    """Whether it may be live mode; ends the command if nobody said that this is meant."""
+    from payment_sandbox_verify.verifying import is_live
+
+    told = is_live(service)
+    if told is None and not (is_test or yes_live):
+        fail(f"{service.url} does not say whether its orders are tests: add --test, or --yes-live")
+    live = not is_test if told is None else told
+    if live and not yes_live:
+        fail(f"{service.url} makes no test orders; if this may be live mode, add --yes-live")
+    return live
+
+
+def _progress() -> "Progress | None":
+    """Say on a terminal how far it is, and how long it takes."""
+    from payment_sandbox.serving.realtime import monotonic_seconds
+
+    if not sys.stderr.isatty():
+        return None
+    begun = monotonic_seconds()
+
+    def say(done: int, of: int) -> None:
+        left = f", about {(monotonic_seconds() - begun) / done * (of - done):.0f} s left" if done else ""
+        end = "\n" if done + 1 == of else ""
+        print(f"\r{done + 1} of {of} probes{left}   ", end=end, file=sys.stderr, flush=True)
+
+    return say
+
+
+def _clean_up(service: "Service") -> NoReturn:
+    """Take back what earlier runs have left, and exit."""
+    from payment_sandbox_verify.service import MARK, REFUNDED
+
+    count = len(service.made.read())
+    remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
+    say(f"{count - len(remaining)} of {count} orders are taken back")
+    if service.made.is_unsure:
+        say(f"one more may be left: a run ended while it asked for it; its description is {MARK!r}")
+    for order_id, left in remaining.items():
+        say(f"{order_id}: {left}")
+    sys.exit(1 if remaining else 0)
+
+
+@contextmanager
+def _ended_politely(service: "Service") -> Iterator[None]:
+    """Take back what was made also when somebody ends it; what is left then is in the file."""
+    from payment_sandbox_verify.made import Made, made_file
+
+    service.made = Made(service.url, made_file())
+
+    def interrupt(*signal_and_frame: Any) -> None:
+        if service.is_interrupted or not service.is_asking:
+            raise KeyboardInterrupt
+        service.is_interrupted = True
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except KeyboardInterrupt:
+        count = len(service.made.orders)
+        rest = f"{count} orders are left; {CLEAN_UP.format(url=service.url)}" if count else "nothing is left"
+        fail(f"stopped; {rest}")
+    finally:
+        service.made.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")
+@click.argument("file", type=a_file)
+@click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@method_names
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@format_option
+def import_journal(
+    file: Path, differences: Path | None, methods: dict[str, str], as_json: bool, form: str
+) -> None:
+    """Make the calls of a HAR file in the sandbox, and say where the recorded answers differ.
+
+    The file is what a browser or a proxy recorded between your shop and the real service. The exit code is 1
+    if an answer differs.
+    """
+    from payment_sandbox_verify.comparing import compare_recorded
+    from payment_sandbox_verify.recorded import HarRefused, read_har
+
+    try:
+        recorded = read_har(file, methods)
+    except OSError as error:
+        fail(f"cannot read {file}: {error.strerror}")
+    except HarRefused as refused:
+        fail(f"{file}: {refused}")
+    compared = compare_recorded(recorded, file.name, methods)
+    _told(compared, differences, JSON if as_json else form, made_orders=False)
+
+
+def _told(compared: "Compared", file: Path | None, form: str, *, made_orders: bool) -> NoReturn:
+    """Print what was found, write the settings, and exit."""
+    from payment_sandbox_verify.comparing import as_data, written
+
+    if file is not None:
+        _write(file, written(compared, file.name))
+    if form == JSON:
+        say(*json.dumps(as_data(compared), indent=2).split("\n"))
+    elif form in (GITHUB, SARIF):
+        noted = [Noted(each.rule, each.how) for each in compared.differing]
+        say(*printed(noted, form, "verify"))
+    else:
+        say(*_report(compared, file, made_orders=made_orders))
+    sys.exit(1 if compared.differing else 0)
+
+
+def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> list[str]:
+    from payment_sandbox_verify.comparing import counts, left_behind, lines
+
+    report = [*lines(compared.theirs.reports, compared.ours.reports), "", counts(compared.theirs)]
+    report += [left_behind(compared.theirs)] if made_orders else []
+    report += [f"not compared: {skipped}" for skipped in compared.skipped]
+    count = len(compared.differing)
+    if count and file is not None:
+        copied = count - len(compared.not_copied)
+        report.append(f"{file} copies {copied} of {count}: payment-sandbox serve --project {file}")
+    elif count:
+        report.append(f"--differences {DIFFERENCES} writes settings for a sandbox that behaves like it")
+    return report
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write {file}: {error.strerror}")
+
+
+@contextmanager
+def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service | None]":
+    if url is None:
+        yield None
+        return
+    with _service("--against", url, key, {**how, "webhook_url": None, "methods": {}}) as service:
+        yield service
+
+
+@contextmanager
+def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
+    """The service at an address, with who pays there and where its webhooks arrive."""
+    import requests
+
+    from payment_sandbox_verify.service import UNLIMITED, Pace, pause
+    from payment_sandbox_verify.verifying import service_at
+
+    if "://" not in url:
+        url = f"{'http' if url.partition(':')[0] in LOOPBACK else 'https'}://{url}"
+    if not is_server_url(url):
+        fail(f"{option}: {url!r} is not an address such as https://api.provider.example")
+    is_here = urlsplit(url).hostname in LOOPBACK
+    receiver = _receiver(how["webhook_url"], how["webhook_port"], is_here=is_here)
+    pace = Pace(how["rate"] or (UNLIMITED if is_here else RATE))
+    with requests.Session() as session:
+        session.trust_env = not is_here
+        trust_authority(session, url, how["ca"])
+        ask = _ask if how["by_hand"] else None
+        try:
+            service = service_at(
+                url,
+                key,
+                session,
+                pause=pause,
+                pace=pace,
+                receiver=receiver,
+                ask=ask,
+                names=how["methods"],
+            )
+            service.is_patient = how["patient"]
+            yield service
+        finally:
+            if receiver is not None:
+                receiver.close()
+
+
+def _receiver(url: str | None, port: int, *, is_here: bool) -> "WebhookReceiver | None":
+    """Where webhooks arrive; a server on this machine reaches it without help."""
+    from payment_sandbox.client.receiver import WebhookReceiver
+
+    if url is None and not is_here:
+        return None
+    try:
+        host = "127.0.0.1" if url is None else "0.0.0.0"  # noqa: S104 (a tunnel ends here)
+        return WebhookReceiver(host, port, url)
+    except OSError as error:
+        fail(f"--webhook-port {port}: {error.strerror}")
+
+
+def _ask(what: str) -> bool:
+    """Ask a person to do something in a browser."""
+    say(f"Please {what}", to_stderr=True)
+    return click.confirm("Done?", default=True, err=True)

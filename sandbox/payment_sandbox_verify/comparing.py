@@ -1,0 +1,253 @@
+"""A service and the sandbox side by side, and the settings that make the sandbox like the service."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.fidelity.ledger import rule_texts
+from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.loading import LOADING
+from payment_sandbox_verify.answer import anonymous
+from payment_sandbox_verify.checks import REFUSED, Check, passive
+from payment_sandbox_verify.differences import settings_of
+from payment_sandbox_verify.probing import Progress, Reported, Verdict
+from payment_sandbox_verify.recorded import Mirror, RecordedCall, settings_at_start
+from payment_sandbox_verify.service import REFUNDED, Names, Service, reverse
+from payment_sandbox_verify.verifying import (
+    MODEL_KEY,
+    VerificationResult,
+    found_of,
+    is_live,
+    model,
+    usual,
+    verify,
+)
+
+WIDTH: Final = 100
+ERRORS: Final = "errors"
+NOT_RECORDED: Final = "no recorded call shows it"
+HEAD: Final = """\
+# How {url} differs from the sandbox, found by payment-sandbox verify.
+# Serve a sandbox that behaves like it: payment-sandbox serve --project {file}
+"""
+
+
+class Compared(NamedTuple):
+    """What was found of a service and of the one it is compared with, and the settings to copy it.
+
+    ``copied`` are the ids of the rules that differ with these settings just as they do there.
+    """
+
+    url: str
+    theirs: VerificationResult
+    ours: VerificationResult
+    settings: Mapping[str, Any]
+    copied: frozenset[str]
+    skipped: Sequence[str] = ()
+
+    @property
+    def differing(self) -> list[Reported]:
+        """The rules that differ."""
+        return [verdict for verdict in self.theirs.reports.values() if verdict.verdict is Verdict.DIFFERS]
+
+    @property
+    def not_copied(self) -> list[Reported]:
+        """The rules that differ, and that no setting can copy."""
+        return [verdict for verdict in self.differing if verdict.rule not in self.copied]
+
+
+def compare(
+    service: Service, *, live: bool, against: Service | None = None, progress: Progress | None = None
+) -> Compared:
+    """Verify a service, and the sandbox or another server beside it.
+
+    The settings are tried out at once: the sandbox is verified with them, too.
+    """
+    ours = usual()
+    theirs = verify(service, live=live, progress=progress, beside=ours.answers)
+    offered = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
+    settings, copy = _shown_to_copy(theirs, ours, offered, aliases_of(service.names))
+    copied = _copied(theirs, copy) if copy is not None else frozenset()
+    if against is not None:
+        ours = verify(against, live=bool(is_live(against)), beside=ours.answers)
+    return Compared(service.url, theirs, ours, settings, copied)
+
+
+def _shown_to_copy(
+    theirs: VerificationResult,
+    ours: VerificationResult,
+    offered: Mapping[str, Any],
+    aliases: Mapping[str, Any],
+) -> tuple[dict[str, Any], VerificationResult | None]:
+    """Those of the settings with which nothing else differs, and what the sandbox with them was found to do.
+
+    If all of them together make another rule differ, or answer otherwise than the service where the sandbox
+    does not, they are tried one after the other.
+    """
+    settings = {**offered, **aliases}
+    copy = _verified_with(settings)
+    if copy is None or not _breaks(theirs, ours, copy):
+        return settings, copy
+    settings, copy = dict(aliases), _verified_with(aliases)
+    for part in _parts(offered):
+        tried = _joined(settings, part)
+        found = _verified_with(tried)
+        if found is not None and not _breaks(theirs, ours, found):
+            settings, copy = tried, found
+    return settings, copy
+
+
+def _verified_with(settings: Mapping[str, Any]) -> VerificationResult | None:
+    """What is found of a sandbox with these settings; None if there are none."""
+    if not settings:
+        return None
+    with model(settings) as own:
+        return verify(own.service, live=False, beside=usual().answers)
+
+
+def _parts(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The settings one by one; errors by type come before those by rule, which refine them."""
+    yield from ({name: value} for name, value in settings.items() if name != ERRORS)
+    errors: Mapping[str, Any] = settings.get(ERRORS, {})
+    for name in sorted(errors, key=lambda name: name in rule_texts()):
+        yield {ERRORS: {name: errors[name]}}
+
+
+def _joined(settings: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    errors = {**settings.get(ERRORS, {}), **part.get(ERRORS, {})}
+    return {**settings, **part, **({ERRORS: errors} if errors else {})}
+
+
+def _breaks(theirs: VerificationResult, ours: VerificationResult, copy: VerificationResult) -> bool:
+    """Whether a copy differs where the service does not: in a rule, or in the status of a refusal."""
+    if any(
+        each.verdict is Verdict.DIFFERS and theirs.reports[rule].verdict is Verdict.AGREES
+        for rule, each in copy.reports.items()
+    ):
+        return True
+    there, here = ({answer.asked: answer.status for answer in found.answers} for found in (theirs, ours))
+    alike = {
+        asked: status for asked, status in there.items() if status in REFUSED and here.get(asked) == status
+    }
+    return any(answer.status != alike.get(answer.asked, answer.status) for answer in copy.answers)
+
+
+def _copied(theirs: VerificationResult, copy: VerificationResult) -> frozenset[str]:
+    """The rules that differ in a copy just as they do in the service."""
+    return frozenset(
+        rule
+        for rule, each in copy.reports.items()
+        if each.verdict is Verdict.DIFFERS and anonymous(each.how) == anonymous(theirs.reports[rule].how)
+    )
+
+
+def aliases_of(names: Names) -> dict[str, Any]:
+    """The setting that lets the account's own names of methods be used in the sandbox."""
+    aliases = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
+    return {"aliases": aliases} if aliases else {}
+
+
+def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names | None = None) -> Compared:
+    """Hold recorded traffic against the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
+    with model(settings_at_start(recorded)) as own:
+        mirror = Mirror(own.service, own.client)
+        checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
+    theirs = found_of(checks, mirror.theirs, {}, NOT_RECORDED)
+    refusals = [answer for answer in mirror.answers if not answer.is_success]
+    settings = settings_of(mirror.theirs, mirror.answers, theirs.refusals, refusals)
+    copied = _copied_recording(recorded, settings) if settings else frozenset()
+    settings |= aliases_of(names or {})
+    return Compared(name, theirs, theirs, settings, copied, tuple(mirror.skipped))
+
+
+def _copied_recording(recorded: Sequence[RecordedCall], settings: Mapping[str, Any]) -> frozenset[str]:
+    """The rules that differ no more, or in the sandbox just as in the recording, once it has the settings."""
+    with model({**settings_at_start(recorded), **settings}) as own:
+        mirror = Mirror(own.service, own.client)
+        still = _differing(mirror.play(recorded))
+    shown_there = _differing(passive([each.answer for each in recorded]))
+    shown_here = _differing(passive(mirror.answers))
+    return frozenset(rule for rule in rule_texts() if rule not in still | (shown_there - shown_here))
+
+
+def _differing(checks: Iterable[Check]) -> set[str]:
+    return {check.rule for check in checks if not check.holds}
+
+
+def written(compared: Compared, file: str) -> str:
+    """The settings file, with what no setting can copy as comments."""
+    with LOADING:
+        from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.width = WIDTH
+    body = StringIO()
+    yaml.dump({"api_key": MODEL_KEY, **compared.settings}, body)
+    uncopied = [f"#   {verdict.rule}: {_line(verdict.how)}\n" for verdict in compared.not_copied]
+    comments = "".join(["\n# No setting can copy these:\n", *uncopied]) if uncopied else ""
+    return f"{HEAD.format(url=compared.url, file=file)}\n{body.getvalue()}{comments}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+ORDER: Final = (Verdict.UNKNOWN, Verdict.AGREES, Verdict.DIFFERS)  # what matters most stands last
+VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
+
+
+def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | None = None) -> Iterator[str]:
+    """A line per rule; ``beside`` has the verdicts of another server."""
+    texts = rule_texts()
+    for verdict in ORDER:
+        for each in verdicts.values():
+            if each.verdict is verdict:
+                yield f"{verdict.value:{VERDICT_WIDTH}}  {each.rule:7}  {texts[each.rule]}"
+                if each.how and verdict is not Verdict.AGREES:
+                    yield f"{'':{VERDICT_WIDTH}}           {printable(each.how)}"
+                other = beside.get(each.rule) if beside is not None else None
+                if other is not None and (other.verdict, other.how) != (verdict, each.how):
+                    yield f"{'':{VERDICT_WIDTH}}           the other server {_other(other)}"
+
+
+def _other(verdict: Reported) -> str:
+    return f"{verdict.verdict.value}: {printable(verdict.how)}" if verdict.how else verdict.verdict.value
+
+
+def counts(results: VerificationResult) -> str:
+    """How many rules have each verdict."""
+    agree, differ, unknown = (results.count(verdict) for verdict in Verdict)
+    return f"{agree} rules agree, {differ} differ, {unknown} could not be checked"
+
+
+def left_behind(results: VerificationResult) -> str:
+    """What could not be taken back: a sentence, and a line for each order."""
+    codes = f"; its {results.codes} QR requests expire by themselves" if results.codes else ""
+    refunded = [order_id for order_id, left in results.remaining.items() if left == REFUNDED]
+    others = [f"{order_id}: {left}" for order_id, left in results.remaining.items() if left != REFUNDED]
+    given_back = f", of which {len(refunded)} had to be voided or refunded for that" if refunded else ""
+    if not others:
+        return f"every order that it made is taken back{given_back}{codes}"
+    return "\n".join([f"{len(others)} orders could not be taken back{codes}:", *others])
+
+
+def as_data(compared: Compared) -> dict[str, Any]:
+    """A verification as JSON."""
+    return {
+        "url": compared.url,
+        "rules": [_rule(each, compared.ours.reports) for each in compared.theirs.reports.values()],
+        "settings": dict(compared.settings),
+        "not_copied": [each.rule for each in compared.not_copied],
+        "left": list(compared.theirs.remaining),
+    }
+
+
+def _rule(verdict: Reported, beside: Mapping[str, Reported]) -> dict[str, Any]:
+    other = beside.get(verdict.rule)
+    return {
+        "rule": verdict.rule,
+        "text": rule_texts()[verdict.rule],
+        "verdict": verdict.verdict.value,
+        "how": verdict.how,
+        "beside": None if other is None else {"verdict": other.verdict.value, "how": other.how},
+    }

@@ -1,0 +1,201 @@
+"""Which rule each field of an answer belongs to, and what fields a service and the sandbox answer with."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.forms.orders import SENT_FIELDS
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer
+from payment_sandbox_verify.checks import Check, Checks, holds, shown
+
+CALLS: Final = (  # the first that fits
+    ("POST", r"/v1/orders/?", "END-02"),
+    ("GET", r"/v1/orders/[^/]+/?", "END-03"),
+    ("DELETE", r"/v1/orders/[^/]+/?", "END-07"),
+    ("PUT", r"/v1/orders/[^/]+/?", "SET-51"),
+    ("POST", r".*/refunds/?", "END-10"),
+    ("POST", r".*/captures/?", "END-11"),
+    ("POST", r".*/captures/orderlines/?", "END-13"),
+    ("POST", r".*/captures/amount/?", "END-14"),
+    ("POST", r".*/voids/orderlines/?", "END-15"),
+    ("POST", r".*/voids/amount/?", "END-16"),
+    ("GET", r".*/issuers/?", "END-17"),
+    ("POST", r"/v1/bankqr/?", "END-18"),
+    ("GET", r".*/currencies/?", "SET-54"),
+)
+OTHER_CALL: Final = "VER-02"
+FIELDS: Final = {
+    "id": "ORD-01",
+    "currency": "ORD-03",
+    "amount": "ORD-05",
+    **{field.name: field.rule for field in SENT_FIELDS},
+    "payment_methods": "ORD-13",
+    "customer": "SET-25",
+    "order_lines": "ORD-16",
+    "transactions": "ORD-17",
+    "client": "ORD-18",
+    "created": "ORD-19",
+    "modified": "ORD-19",
+    "completed": "ORD-20",
+    "last_transaction_added": "ORD-21",
+    "merchant_id": "ORD-22",
+    "project_id": "ORD-22",
+    "status": "STA-01",
+    "order_url": "SET-24",
+    "flags": "SET-26",
+    "order_line_details": "LDET-01",
+    "amount_details": "ADET-01",
+    "refund_of_order_id": "SET-48",
+    "transactions.order_id": "TX-01",
+    "transactions.id": "TX-01",
+    "transactions.merchant_id": "TX-01",
+    "transactions.project_id": "TX-01",
+    "transactions.amount": "TX-02",
+    "transactions.currency": "TX-02",
+    "transactions.description": "TX-03",
+    "transactions.balance": "TX-04",
+    "transactions.credit_debit": "TX-05",
+    "transactions.created": "TX-06",
+    "transactions.modified": "TX-06",
+    "transactions.completed": "TX-07",
+    "transactions.expiration_period": "TX-08",
+    "transactions.payment_method": "TX-09",
+    "transactions.payment_method_brand": "TX-10",
+    "transactions.payment_method_details": "TX-11",
+    "transactions.payment_url": "TX-12",
+    "transactions.product_type": "TX-14",
+    "transactions.status": "STA-18",
+    "transactions.events": "TX-16",
+    "transactions.channel": "SET-29",
+    "transactions.is_capturable": "SET-27",
+    "transactions.is_fully_captured": "SET-27",
+}
+QR_FIELDS: Final = {
+    "amount": "QR-01",
+    "amount_changeable": "QR-03",
+    "one_off": "QR-12",
+    "expiration": "QR-16",
+    "size": "QR-19",
+    "merchant_sub_id": "QR-24",
+    "beneficiary": "QR-25",
+    "qr_url": "QR-26",
+}
+
+
+def rule_of_call(method: str, path: str) -> str:
+    """The rule that a call belongs to."""
+    plain = path.partition("?")[0]
+    for known, pattern, rule in CALLS:
+        if method == known and re.fullmatch(pattern, plain):
+            return rule
+    return OTHER_CALL
+
+
+def rule_of_field(answer: ServiceAnswer, place: str) -> str:
+    """The rule that a field of an answer belongs to; that of the call, if the field has none."""
+    call = rule_of_call(answer.method, answer.path)
+    if is_refund(answer) and "." not in place:
+        return REFUND_RECORD
+    name = re.sub(r"\[\d+\]", "", place)
+    known = QR_FIELDS if call == "END-18" else FIELDS
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return known.get(name, call)
+
+
+KINDS: Final = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
+RECORDS: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the calls that answer with one
+REFUND_RECORD: Final = "SET-48"
+OF_REFUNDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
+EMPTY: Final[tuple[Any, ...]] = (MISSING, "", [], {})
+NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! answered| refused)|has)\b")  # in what a check tells
+STATES: Final = ("status", "transactions[0].status")
+
+
+class Leaf(NamedTuple):
+    """A value in two answers to the same call; ``MISSING`` in one of them, perhaps."""
+
+    place: str
+    there: Any
+    here: Any
+
+    @property
+    def name(self) -> str:
+        """The name of its field."""
+        return self.place.rpartition(".")[2].partition("[")[0]
+
+    @property
+    def problem(self) -> str | None:
+        """How the service's value is of another kind than the sandbox's; None if it is not."""
+        if self.there in EMPTY and self.here in EMPTY:
+            return None
+        there, here = (KINDS.get(type(value)) for value in (self.there, self.here))
+        if there == here:
+            return None
+        if here is None:
+            return f"{self.place} is there, where the sandbox has nothing: {shown(self.there)}"
+        return f"{self.place} is {shown(self.there)}, not {here}"
+
+
+def leaves(there: Any, here: Any, place: str = "") -> Iterator[Leaf]:
+    """What is answered there and here, value by value; null is as good as nothing."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for key in {**here, **there}:
+            below = f"{place}.{key}".lstrip(".")
+            yield from leaves(there.get(key), here.get(key), below)
+    elif isinstance(there, list) and isinstance(here, list):
+        for index, (one, other) in enumerate(zip(there, here, strict=False)):
+            yield from leaves(one, other, f"{place}[{index}]")
+    else:
+        yield Leaf(place, *(MISSING if value is None else value for value in (there, here)))
+
+
+def beside(theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer], told: Sequence[Check]) -> Checks:
+    """The fields that the service's records lack, have besides, or answer with another kind of value.
+
+    What a check has ``told`` already is not told again, and each field once.
+    """
+    named = {name for check in told for place in NAMED.findall(check.how) for name in place.split(".")}
+    for answer, other in _pairs(theirs, ours):
+        for leaf in leaves(answer.data, other.data):
+            if leaf.problem is not None and leaf.name not in named and is_owed(answer, leaf):
+                named.add(leaf.name)
+                yield holds(rule_of_field(answer, leaf.place), False, f"{answer.call}: {leaf.problem}")
+
+
+def is_refund(answer: ServiceAnswer) -> bool:
+    """Whether the answer is a refund, which has fewer fields than an order."""
+    return isinstance(answer.at("refund_of_order_id"), str)
+
+
+def is_owed(answer: ServiceAnswer, leaf: Leaf) -> bool:
+    """Whether a value must be there if the sandbox has one: a refund need not have all fields of an order."""
+    root = re.split(r"[.\[]", leaf.place, maxsplit=1)[0]
+    return leaf.there is not MISSING or not is_refund(answer) or root in OF_REFUNDS
+
+
+def are_alike(answer: ServiceAnswer, other: ServiceAnswer) -> bool:
+    """Whether two records are in the same state; in another one they have other fields."""
+    return all(answer.at(place) == other.at(place) for place in STATES)
+
+
+def _pairs(
+    theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
+) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
+    """The same records in the same state."""
+    known = {answer.asked: answer for answer in ours if _is_record(answer)}
+    for answer in filter(_is_record, theirs):
+        other = known.get(answer.asked)
+        if other is not None and are_alike(answer, other):
+            yield answer, other
+
+
+def _is_record(answer: ServiceAnswer) -> bool:
+    return answer.is_success and rule_of_call(answer.method, answer.path) in RECORDS

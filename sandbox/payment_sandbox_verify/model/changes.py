@@ -1,0 +1,226 @@
+"""How a change of an order is noted, and what becomes due as time passes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from payment_sandbox_verify.model.money import authorized
+from payment_sandbox_verify.model.records import (
+    DELIVERIES,
+    SERIES_LASTS,
+    Attempt,
+    Authorization,
+    Card,
+    Order,
+    Refund,
+    Shop,
+    Webhook,
+    after,
+)
+
+
+def add_order(shop: Shop, order: Order) -> Shop:
+    """Add an order; a creation that answers any status but ``new`` sends a webhook (SET-55)."""
+    told = () if order.status == "new" else (Webhook(shop.now),)
+    return replace(shop, orders=(*shop.orders, replace(order, webhooks=told)))
+
+
+def change(shop: Shop, number: int, order: Order) -> Shop:
+    """Change an order; a webhook is sent whenever its status changes (HOOK-02, SEPA-02, HOOK-13)."""
+    if order.status != shop.orders[number].status:
+        order = replace(order, webhooks=(*order.webhooks, Webhook(shop.now)))
+    return replace(shop, orders=(*shop.orders[:number], order, *shop.orders[number + 1 :]))
+
+
+def with_attempt(order: Order, index: int, attempt: Attempt) -> Order:
+    """Replace one attempt."""
+    return replace(order, attempts=(*order.attempts[:index], attempt, *order.attempts[index + 1 :]))
+
+
+def end_attempt(shop: Shop, number: int, index: int, status: str) -> Shop:
+    """End an attempt without payment.
+
+    Server to server, the order has the status of its attempt (A11, A12). On the hosted page the customer
+    can choose again, so the order stays ``processing`` until its page expires (A11, SET-18).
+    """
+    order = shop.orders[number]
+    order = with_attempt(order, index, replace(order.attempts[index], status=status, due=None))
+    return change(shop, number, order if order.is_hosted else replace(order, status=status))
+
+
+def visit(shop: Shop, number: int) -> Shop:
+    """The first visit: order and attempt go from ``new`` to ``processing`` (STA-04 to STA-07, SET-36)."""
+    order = replace(shop.orders[number], has_acted=True)
+    if order.status == "new":
+        attempts = tuple(
+            replace(attempt, status="processing") if attempt.status == "new" else attempt
+            for attempt in order.attempts
+        )
+        order = replace(order, status="processing", attempts=attempts)
+    return change(shop, number, order)
+
+
+def superseded(attempt: Attempt) -> Attempt:
+    """An attempt of an order that another one pays: cancelled, and its authorization voided (A45)."""
+    mine = attempt.authorization
+    if mine is not None and mine.rest and not mine.is_expired:
+        mine = replace(
+            mine, voided=mine.voided + mine.rest, voided_by_amount=mine.voided_by_amount + mine.rest
+        )
+        return replace(attempt, authorization=mine, status=attempt.status if mine.captured else "cancelled")
+    return replace(attempt, status="cancelled", due=None) if attempt.is_open else attempt
+
+
+def pay(shop: Shop, number: int, index: int) -> Shop:
+    """The customer completes the payment: a sale, or an authorization (SET-38, SET-39, A13, A45).
+
+    A first payment stores the card (STA-08, STA-09, LIM-08).
+    """
+    order, attempt = shop.orders[number], shop.orders[number].attempts[index]
+    status = "completed"
+    if attempt.capture_mode:
+        attempt = authorized(attempt, order, shop.now)
+        status = "accepted" if attempt.facts.is_invoice else shop.authorized_status
+    else:
+        attempt = replace(attempt, received=attempt.received or attempt.amount)
+    others = tuple(superseded(other) for other in order.attempts)
+    order = with_attempt(replace(order, attempts=others), index, replace(attempt, status=status, due=None))
+    if attempt.flow.startswith("first "):
+        card = Card(number, attempt.flow[6:], attempt.amount, after(shop.now, SERIES_LASTS))
+        shop = replace(shop, cards=(*shop.cards, card))
+    return change(shop, number, replace(order, status=status, has_acted=True))
+
+
+def set_authorization(shop: Shop, number: int, index: int, authorization: Authorization) -> Shop:
+    """Change an authorization, and conclude the order once nothing is left (SET-39, SET-40, SET-43)."""
+    order = shop.orders[number]
+    attempt = replace(order.attempts[index], authorization=authorization)
+    status = order.status
+    if authorization.rest == 0 or authorization.is_expired:
+        unused = "expired" if authorization.is_expired else "cancelled"
+        status = "completed" if authorization.captured else unused  # SET-41 to SET-43, CAP-03
+        attempt = replace(attempt, status=status)
+    return change(shop, number, replace(with_attempt(order, index, attempt), status=status))
+
+
+def authorization_ends(shop: Shop, number: int, index: int) -> Shop:
+    """A delayed authorization is captured, any other expires (CAP-03, CAP-05, CAP-07, SET-44)."""
+    authorization = shop.orders[number].attempts[index].authorization
+    assert authorization is not None, "it is due"
+    if authorization.is_delayed:
+        taken = replace(authorization, captured=authorization.captured + authorization.rest)
+        return set_authorization(shop, number, index, taken)
+    return set_authorization(shop, number, index, replace(authorization, is_expired=True))
+
+
+def page_expires(shop: Shop, number: int) -> Shop:
+    """The hosted page expires, and the open attempt with it (ORD-12, A12)."""
+    order = shop.orders[number]
+    attempts = tuple(
+        replace(attempt, status="expired", due=None) if attempt.is_open else attempt
+        for attempt in order.attempts
+    )
+    return change(shop, number, replace(order, status="expired", attempts=attempts))
+
+
+def screening_answers(shop: Shop, number: int, index: int, answer: str) -> Shop:
+    """A screening that needed time answers: back to ``new``, or the end (STA-14; contract: needs-time)."""
+    if answer != "passed":
+        return end_attempt(shop, number, index, "cancelled" if answer == "declined" else "error")
+    order = shop.orders[number]
+    order = with_attempt(order, index, replace(order.attempts[index], status="new", screening="", due=None))
+    return change(shop, number, order if order.is_hosted else replace(order, status="new"))
+
+
+def settle_recurring(shop: Shop, number: int, index: int, is_settled: bool) -> Shop:
+    """The processor settles an actual recurring payment, or it fails (STA-12, SET-64)."""
+    return pay(shop, number, index) if is_settled else end_attempt(shop, number, index, "error")
+
+
+def end_refund(shop: Shop, number: int, index: int, status: str) -> Shop:
+    """The processor settles a refund, or it fails; the refund has webhooks of its own (A27, A28)."""
+    order = shop.orders[number]
+    refund = order.refunds[index]
+    refund = replace(refund, status=status, fails=None, webhooks=(*refund.webhooks, Webhook(shop.now)))
+    return change(shop, number, with_refund(order, index, refund))
+
+
+def with_refund(order: Order, index: int, refund: Refund) -> Order:
+    """Replace one refund."""
+    return replace(order, refunds=(*order.refunds[:index], refund, *order.refunds[index + 1 :]))
+
+
+def deliver(webhook: Webhook, is_reachable: bool) -> Webhook:
+    """One delivery: 4xx and 5xx are retried, the tenth failure is the last (HOOK-09, HOOK-10, HOOK-12)."""
+    attempts = webhook.attempts + 1
+    failed = "failed" if attempts == DELIVERIES else "pending"
+    return replace(webhook, attempts=attempts, state="delivered" if is_reachable else failed)
+
+
+def _deliver_for(shop: Shop, number: int, index: int, refund: int | None) -> Shop:
+    order = shop.orders[number]
+    webhooks = order.webhooks if refund is None else order.refunds[refund].webhooks
+    sent = deliver(webhooks[index], shop.is_reachable)
+    webhooks = (*webhooks[:index], sent, *webhooks[index + 1 :])
+    if refund is None:
+        return change(shop, number, replace(order, webhooks=webhooks))
+    return change(shop, number, with_refund(order, refund, replace(order.refunds[refund], webhooks=webhooks)))
+
+
+Due = tuple[datetime, Callable[[Shop], Shop]]
+
+
+def _due_webhooks(number: int, webhooks: tuple[Webhook, ...], refund: int | None) -> list[Due]:
+    return [
+        (webhook.due, partial(_deliver_for, number=number, index=index, refund=refund))
+        for index, webhook in enumerate(webhooks)
+        if webhook.due is not None
+    ]
+
+
+def _due_attempt(order: Order, number: int, index: int, attempt: Attempt) -> Due | None:
+    authorization = attempt.authorization
+    if authorization is not None:
+        if authorization.rest and not authorization.is_expired:
+            return authorization.expires, lambda shop: authorization_ends(shop, number, index)
+        return None
+    if not attempt.is_open:
+        return None
+    if attempt.due is not None and attempt.due <= attempt.expires:
+        if attempt.screening:
+            answer = attempt.screening
+            return attempt.due, lambda shop: screening_answers(shop, number, index, answer)
+        is_settled = attempt.amount != 66604
+        return attempt.due, lambda shop: settle_recurring(shop, number, index, is_settled)
+    return attempt.expires, lambda shop: end_attempt(shop, number, index, "expired")
+
+
+def _due_order(order: Order, number: int) -> list[Due]:
+    due = _due_webhooks(number, order.webhooks, None)
+    for index, attempt in enumerate(order.attempts):
+        end = _due_attempt(order, number, index, attempt)
+        due += [end] if end is not None else []
+    for index, refund in enumerate(order.refunds):
+        due += _due_webhooks(number, refund.webhooks, index)
+        if refund.fails is not None:
+            due.append((refund.fails, partial(end_refund, number=number, index=index, status="error")))
+    is_transfer = any(a.facts.is_transfer and a.is_open for a in order.attempts)
+    if order.expires is not None and order.is_active and not is_transfer:  # A21
+        due.append((order.expires, lambda shop: page_expires(shop, number)))
+    return due
+
+
+def due_times(shop: Shop) -> list[datetime]:
+    """When something is due, the earliest first (CTL-17)."""
+    return sorted({due for number, order in enumerate(shop.orders) for due, _ in _due_order(order, number)})
+
+
+def run_until(shop: Shop, until: datetime) -> Shop:
+    """Let everything that is due happen, each at its own time (CTL-13)."""
+    while True:
+        due = [item for number, order in enumerate(shop.orders) for item in _due_order(order, number)]
+        first = min(due, key=lambda item: item[0], default=None)
+        if first is None or first[0] > until:
+            return replace(shop, now=until)
+        shop = first[1](replace(shop, now=max(shop.now, first[0])))

@@ -1,0 +1,225 @@
+"""What customers, banks, screenings, processors and time do to orders."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from payment_sandbox_verify.model import changes
+from payment_sandbox_verify.model.calls import (
+    IMPOSSIBLE,
+    Act,
+    Advance,
+    Answer,
+    Create,
+    Outcomes,
+    Refusal,
+    Scan,
+    allow,
+    invalid,
+    refuse,
+)
+from payment_sandbox_verify.model.merchant import begun, is_offered, new_attempt
+from payment_sandbox_verify.model.money import is_amount
+from payment_sandbox_verify.model.records import METHODS, Attempt, Code, Order, Shop, after
+
+NOT_COMPLETABLE: Final = Refusal(409, "NotCompletableInTestMode", ("SEPA-04", "SET-62"))
+SCREENINGS: Final = {"approve": "passed", "decline": "declined", "error": "error"}
+
+
+def act(shop: Shop, call: Act) -> Outcomes:
+    """Somebody acts; what the state does not allow is refused with 409 (CTL-20)."""
+    return ACTIONS[(call.actor, call.action)](shop, call)
+
+
+def payable(order: Order) -> int | None:
+    """The number of the attempt that the customer can pay now."""
+    for index, attempt in enumerate(order.attempts):
+        is_waiting = attempt.status in {"new", "processing"} and attempt.due is None
+        if order.is_active and is_waiting and attempt.facts.has_page:
+            return index
+    return None
+
+
+def visits(shop: Shop, call: Act) -> Outcomes:
+    """The customer opens the page (STA-04 to STA-07, SET-36).
+
+    Whether a visit of the hosted page changes the status is not said, nor whether one for nothing is refused.
+    """
+    order = shop.orders[call.order]
+    if order.is_hosted and order.is_active and not order.attempts:
+        unchanged = changes.change(shop, call.order, replace(order, has_acted=True))
+        return allow(200, changes.visit(shop, call.order), "SET-36"), allow(200, unchanged)
+    if payable(order) is None:
+        return allow(200, shop), *refuse(shop, IMPOSSIBLE)
+    return (allow(200, changes.visit(shop, call.order), "STA-04", "STA-05", "STA-06", "STA-07", "SET-36"),)
+
+
+def pays(shop: Shop, call: Act) -> Outcomes:
+    """The customer pays, which implies a visit, with a webhook for each (A32, STA-08, STA-09).
+
+    A test card counts where the attempt is one with a card.
+    """
+    index = payable(shop.orders[call.order])
+    if index is None:
+        return refuse(shop, IMPOSSIBLE)
+    seen = changes.visit(shop, call.order)
+    method = METHODS[seen.orders[call.order].attempts[index].method]
+    if call.card == "declined" and method.has_flows:  # only the card has them
+        return (allow(200, changes.end_attempt(seen, call.order, index, "error"), "SET-28", by="A11"),)
+    done = changes.pay(seen, call.order, index)
+    return (allow(200, done, "SET-38", "SET-39", "GEN-05", "STA-08", "STA-09", by="A32"),)
+
+
+def gives_up(shop: Shop, call: Act) -> Outcomes:
+    """The customer cancels, or the payment fails (A11); whether that implies a visit is not said.
+
+    Nothing is said about a page on which no payment has begun, or a transfer.
+    """
+    order = shop.orders[call.order]
+    index = payable(order)
+    if index is None:
+        return () if order.is_active else refuse(shop, IMPOSSIBLE)
+    status = "cancelled" if call.action == "cancel" else "error"
+    unseen = changes.change(shop, call.order, replace(order, has_acted=True))
+    return tuple(
+        allow(200, changes.end_attempt(before, call.order, index, status), "SET-28", "SET-35", by="A11")
+        for before in (changes.visit(shop, call.order), unseen)
+    )
+
+
+def chooses(shop: Shop, call: Act) -> Outcomes:
+    """The customer chooses a method on the hosted page (GEN-03, GEN-04, ORD-14, SET-18, A22).
+
+    Whether that is possible once a part of a transfer has arrived is not said.
+    """
+    order = shop.orders[call.order]
+    is_listed = call.method in (order.offered or METHODS)
+    if not order.is_active:
+        return refuse(shop, IMPOSSIBLE)
+    if not is_listed or not is_offered(shop, order, call.method):
+        return refuse(shop, IMPOSSIBLE, Refusal(400, "", ("GEN-04", "SET-61")))
+    refusal = refuse(shop, IMPOSSIBLE) if order.captured else ()
+    seen = changes.visit(shop, call.order)
+    attempts = tuple(changes.superseded(attempt) for attempt in order.attempts)
+    attempt, _ = begun(shop, order, new_attempt(shop, order, Create(order.amount, call.method)))
+
+    def added(made: Attempt) -> Shop:
+        return changes.change(seen, call.order, replace(seen.orders[call.order], attempts=(*attempts, made)))
+
+    nexts = [added(attempt)]
+    if attempt.status == "paid":
+        nexts = [changes.pay(nexts[0], call.order, len(attempts))]
+    elif attempt.status == "new":  # whether choosing is a visit of its page is not said
+        nexts.append(added(replace(attempt, status="processing")))
+    rules = ("GEN-03", "GEN-04", "SET-18", "FLOW-12", "FLOW-13")
+    return (*(allow(200, after_it, *rules, by="A22") for after_it in nexts), *refusal)
+
+
+def transfers(shop: Shop, call: Act) -> Outcomes:
+    """The bank credits a transfer (SEPA-04, SET-62, SET-63, A29, A45)."""
+    order = shop.orders[call.order]
+    indexes = [index for index, attempt in enumerate(order.attempts) if attempt.facts.is_transfer]
+    if not indexes:
+        return refuse(shop, IMPOSSIBLE)
+    attempt = order.attempts[indexes[-1]]
+    if shop.mode == "test":
+        return refuse(shop, NOT_COMPLETABLE, *([] if attempt.is_open else [IMPOSSIBLE]))
+    cents = max(attempt.amount - attempt.received, 0) if call.amount is None else call.amount
+    return credited(shop, call.order, indexes[-1], cents)
+
+
+def credited(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
+    """Credits add up; the amount completes the order, also late (A29), and more stays there (A45).
+
+    Whether a bank still credits a transfer of an order that was paid or cancelled is not said.
+    """
+    order, attempt = shop.orders[number], shop.orders[number].attempts[index]
+    received = replace(attempt, received=attempt.received + cents)
+    added = changes.change(
+        shop, number, replace(changes.with_attempt(order, index, received), has_acted=True)
+    )
+    done = [added if received.received < attempt.amount else changes.pay(added, number, index)]
+    is_unpaid = order.status in {"new", "processing", "expired"} and attempt.status in {"pending", "expired"}
+    if attempt.status == "completed":
+        done = [added if cents else shop]
+    elif not is_unpaid:
+        done.append(added)
+    outcomes = tuple(allow(200, each, "SET-63", "SEPA-02", "HOOK-13", by="A29") for each in done)
+    return outcomes if is_unpaid else (*outcomes, *refuse(shop, IMPOSSIBLE))
+
+
+def screens(shop: Shop, call: Act) -> Outcomes:
+    """A screening that needed time answers at a control call (STA-14)."""
+    for index, attempt in enumerate(shop.orders[call.order].attempts):
+        if attempt.screening and attempt.is_open:
+            done = changes.screening_answers(shop, call.order, index, SCREENINGS[call.action])
+            return (allow(200, done, "STA-14", "ERR-01", "ERR-02"),)
+    return refuse(shop, IMPOSSIBLE)
+
+
+def processes(shop: Shop, call: Act) -> Outcomes:
+    """The processor settles or fails a refund or a recurring payment (STA-12, A27)."""
+    order, is_settled = shop.orders[call.order], call.action == "settle"
+    if call.refund is not None:
+        if order.refunds[call.refund].status != "processing":
+            return refuse(shop, IMPOSSIBLE)
+        status = "completed" if is_settled else "error"
+        return (allow(200, changes.end_refund(shop, call.order, call.refund, status), "SCN-09", by="A27"),)
+    for index, attempt in enumerate(order.attempts):
+        if attempt.flow == "recurring" and attempt.is_open:
+            done = changes.settle_recurring(shop, call.order, index, is_settled)
+            return (allow(200, done, "SET-64", "STA-12"),)
+    return refuse(shop, IMPOSSIBLE)
+
+
+ACTIONS: Final[dict[tuple[str, str], Callable[[Shop, Act], Outcomes]]] = {
+    ("customer", "visit"): visits,
+    ("customer", "pay"): pays,
+    ("customer", "cancel"): gives_up,
+    ("customer", "fail"): gives_up,
+    ("customer", "choose"): chooses,
+    ("bank", "credit"): transfers,
+    ("screening", "approve"): screens,
+    ("screening", "decline"): screens,
+    ("screening", "error"): screens,
+    ("processor", "settle"): processes,
+    ("processor", "fail"): processes,
+}
+
+
+def is_within(code: Code, amount: int) -> bool:
+    """Whether a payer may pay this amount (QR-04 to QR-09, LIM-05)."""
+    if not code.is_changeable:
+        return amount == code.amount
+    return max(code.smallest or 1, 1) <= amount <= (code.largest or amount)
+
+
+def scan(shop: Shop, call: Scan) -> Outcomes:
+    """A payer scans a QR code, which makes an order (QR-04, QR-05, QR-13, QR-14, QR-17, A52, A53)."""
+    code = shop.codes[call.code]
+    amount = code.amount if call.amount is None else call.amount
+    refusals = invalid(call.amount is not None and not is_amount(amount), "SET-11")
+    if code.is_one_off and code.scans:
+        refusals.append(Refusal(409, "QrUsed", ("QR-13",), "A52"))
+    if shop.now >= code.expires:
+        refusals.append(Refusal(409, "QrExpired", ("QR-17",)))
+    if not is_within(code, amount):
+        refusals.append(Refusal(409, "QrAmountRefused", ("QR-04", "QR-05", "LIM-05")))
+    if refusals:
+        return refuse(shop, *refusals)
+    period = METHODS["bank-redirect-nl"].period
+    attempt = Attempt("bank-redirect-nl", amount, "processing", period, after(shop.now, period))
+    order = Order(amount, "processing", None, attempts=(attempt,), has_acted=True, from_code=True)
+    codes = (*shop.codes[: call.code], code._replace(scans=code.scans + 1), *shop.codes[call.code + 1 :])
+    made = changes.add_order(replace(shop, codes=codes), order)
+    return (allow(201, made, "QR-04", "QR-05", "QR-14", "ORD-26", "ORD-27", by="A53"),)
+
+
+def advance(shop: Shop, call: Advance) -> Outcomes:
+    """All that is due happens at its own time (CTL-13)."""
+    return (allow(200, changes.run_until(shop, after(shop.now, call.by)), "CTL-13"),)
+
+
+def answer(shop: Shop, call: Answer) -> Outcomes:
+    """The shop answers webhooks with 200 or 503 from now on (HOOK-09 to HOOK-12)."""
+    return (allow(200, replace(shop, is_reachable=call.is_reachable), "HOOK-10"),)

@@ -1,0 +1,187 @@
+"""Authorizations, captures, voids and refunds (capture and void rules 1 to 6)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from payment_sandbox_verify.model.calls import Capture, MakeRefund, Refusal, Void, Wanted, invalid
+from payment_sandbox_verify.model.records import LARGEST_AMOUNT, Attempt, Authorization, Line, Order, after
+
+
+def is_amount(amount: Any, largest: int = LARGEST_AMOUNT) -> bool:
+    """Whole cents from 1 on; 12.95, "1295", true and null are refused (ORD-05, LIM-02, SET-11, A08)."""
+    return type(amount) is int and 1 <= amount <= largest
+
+
+def authorized(attempt: Attempt, order: Order, now: datetime) -> Attempt:
+    """The customer authorizes; the period begins anew (CAP-01, SET-45, A14)."""
+    none = (0,) * len(order.lines)
+    expires, is_delayed = after(now, attempt.period), attempt.capture_mode == "delayed"
+    return replace(attempt, authorization=Authorization(attempt.amount, expires, is_delayed, none, none))
+
+
+def take(lines: Sequence[Line], free: Sequence[int], wanted: Wanted) -> tuple[int, ...] | None:
+    """Split the wanted quantities among the lines; None if there are not so many (LINE-04, A19)."""
+    taken = [0] * len(lines)
+    for line_id, quantity in wanted:
+        missing = quantity
+        for index, line in enumerate(lines):
+            if line.id == line_id:
+                part = min(missing, free[index] - taken[index])
+                taken[index] += part
+                missing -= part
+        if missing:
+            return None
+    return tuple(taken)
+
+
+def price(lines: Sequence[Line], quantities: Sequence[int]) -> int:
+    """What these quantities cost; a line's amount is per item (A16)."""
+    return sum(line.amount * quantity for line, quantity in zip(lines, quantities, strict=True))
+
+
+def _plus(quantities: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(quantities, more, strict=True))
+
+
+def free_quantities(order: Order, authorization: Authorization) -> tuple[int, ...]:
+    """The quantity of each line that no request has captured or voided (STA-19, STA-20)."""
+    handled = _plus(authorization.captured_lines, authorization.voided_lines)
+    return tuple(line.quantity - part for line, part in zip(order.lines, handled, strict=True))
+
+
+def malformed(order: Order, call: Capture | MakeRefund) -> list[Refusal]:
+    """Lines must be those of the order, quantities and amounts whole numbers from 1 on (LINE-04, SET-11)."""
+    known = {line.id for line in order.lines}
+    is_known = all(line in known and is_amount(quantity) for line, quantity in call.lines or ())
+    return invalid(call.lines == () or not is_known, "SET-08", "LINE-04") + invalid(
+        call.amount is not None and not is_amount(call.amount), "LIM-02", "SET-11"
+    )
+
+
+def authorization_refusals(attempt: Attempt, now: datetime) -> list[Refusal]:
+    """There must be an authorization that has not expired (CAP-02, CAP-04, TRQ-05, ERR-03)."""
+    expired = Refusal(409, "AuthorizationExpired", ("CAP-04", "TRQ-05", "ERR-03"))
+    if attempt.authorization is None:
+        missing = Refusal(409, "AuthorizationMissing", ("CAP-02",))
+        return [missing, expired] if attempt.status == "expired" else [missing]
+    if attempt.authorization.is_expired:
+        return [expired]
+    refusals = [expired] if now >= attempt.authorization.expires else []
+    if attempt.status == "cancelled":
+        refusals.append(Refusal(409, "AuthorizationMissing", ("VOID-02", "SET-43")))
+    return refusals
+
+
+def capture_refusals(order: Order, attempt: Attempt, call: Capture, now: datetime) -> list[Refusal]:
+    """Refuse a capture (capture and void rules 2 to 4; CAP-02 to CAP-09, SET-47)."""
+    refusals, authorization = authorization_refusals(attempt, now), attempt.authorization
+    if authorization is None:
+        return malformed(order, call) + refusals
+    if authorization.is_delayed:
+        refusals.append(Refusal(409, "AuthorizationDelayed", ("CAP-06", "ERR-05")))
+    if call.style and authorization.style and call.style != authorization.style:
+        rule = "CAP-08" if authorization.style == "lines" else "CAP-09"
+        refusals.append(Refusal(409, "CaptureStyleMixed", (rule, "ERR-04")))
+    return refusals + excess(order, authorization, call, "CaptureExceedsRemainder")
+
+
+def void_refusals(order: Order, attempt: Attempt, call: Void, now: datetime) -> list[Refusal]:
+    """Refuse a void: voids are free in style, and bounded by what remains (VOID-01, VOID-02, A15)."""
+    refusals = authorization_refusals(attempt, now)
+    if attempt.authorization is None:
+        return malformed(order, call) + refusals
+    return refusals + excess(order, attempt.authorization, call, "VoidExceedsRemainder")
+
+
+def excess(order: Order, authorization: Authorization, call: Capture, kind: str) -> list[Refusal]:
+    """Refuse what is malformed, or more than is left, in cents or in items (SET-47, VOID-01)."""
+    refusals = malformed(order, call)
+    if refusals:
+        return refusals
+    cents, _ = _asked(order, authorization, call)
+    is_over = cents is None or not 1 <= cents <= authorization.rest
+    return [Refusal(409, kind, ("SET-47", "VOID-01"))] if is_over else []
+
+
+def _asked(order: Order, authorization: Authorization, call: Capture) -> tuple[int | None, tuple[int, ...]]:
+    """The cents that a call asks for, None if there are not so many items, and the quantities."""
+    none = (0,) * len(order.lines)
+    if call.lines is not None:
+        taken = take(order.lines, free_quantities(order, authorization), call.lines)
+        return (None, none) if taken is None else (price(order.lines, taken), taken)
+    return (authorization.rest if call.amount is None else call.amount), none
+
+
+def captured(order: Order, authorization: Authorization, call: Capture) -> Authorization:
+    """Capture by lines, by amount or in full (PLA-03, INV-03, STA-19, END-11, END-13, END-14)."""
+    cents, taken = _asked(order, authorization, call)
+    assert cents is not None, "refused before"
+    return replace(
+        authorization,
+        captured=authorization.captured + cents,
+        captured_lines=_plus(authorization.captured_lines, taken),
+        style=authorization.style or call.style,
+    )
+
+
+def voided(order: Order, authorization: Authorization, call: Void) -> Authorization:
+    """Void by lines or by amount: the authorization shrinks (PLA-04, STA-20, END-15, END-16)."""
+    cents, taken = _asked(order, authorization, call)
+    assert cents is not None, "refused before"
+    return replace(
+        authorization,
+        voided=authorization.voided + cents,
+        voided_by_amount=authorization.voided_by_amount + (cents if call.lines is None else 0),
+        voided_lines=_plus(authorization.voided_lines, taken),
+    )
+
+
+def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
+    """Refuse a refund of more than was captured, less earlier refunds (SET-49, REF-01, END-09, A33)."""
+    by_lines = any(attempt.facts.is_invoice for attempt in order.attempts)
+    refusals = malformed(order, call) + invalid(call.lines is None and by_lines, "END-09")
+    is_malformed = bool(refusals)
+    if order.refundable == 0:
+        refusals.append(Refusal(409, "NothingToRefund", ("SET-49", "REF-01")))
+    cents = 0 if is_malformed else asked_refund(order, call)[0]
+    if cents is None or cents > order.refundable:
+        refusals.append(Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
+    return refusals
+
+
+def refundable_quantities(order: Order) -> tuple[int, ...]:
+    """The items that can still come back: those captured by lines, or all."""
+    rest = [line.quantity for line in order.lines]
+    for attempt in order.attempts:
+        mine = attempt.authorization
+        if mine is not None and mine.style == "lines" and mine.rest:
+            rest = list(mine.captured_lines)
+    for refund in order.refunds:
+        if refund.status != "error":
+            rest = [a - b for a, b in zip(rest, refund.lines, strict=True)]
+    return tuple(rest)
+
+
+def has_voided(order: Order, wanted: Wanted) -> bool:
+    """Whether some of the lines were voided by lines; what was captured by amount may still pay for them."""
+    lost = [attempt.authorization.voided_lines for attempt in order.attempts if attempt.authorization]
+    names = {line for line, _ in wanted}
+    return any(
+        quantity and line.id in names
+        for quantities in lost
+        for line, quantity in zip(order.lines, quantities, strict=True)
+    )
+
+
+def asked_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int, ...]]:
+    """The cents and quantities of a refund; by lines they decide for the invoice method (A46)."""
+    none = (0,) * len(order.lines)
+    if call.lines is None:
+        return (order.refundable if call.amount is None else call.amount), none
+    taken = take(order.lines, refundable_quantities(order), call.lines)
+    if taken is None:
+        return None, none
+    by_lines = call.amount is None or any(attempt.facts.is_invoice for attempt in order.attempts)
+    return (price(order.lines, taken) if by_lines else call.amount), taken

@@ -1,0 +1,39 @@
+"""One step: a call or an event, the answers that are allowed, and what is due at once."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from payment_sandbox_verify.model import calls, events, merchant
+from payment_sandbox_verify.model.calls import NOT_FOUND, STALE, Call, Outcomes, refuse
+from payment_sandbox_verify.model.changes import run_until
+from payment_sandbox_verify.model.records import Shop
+
+STEPS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
+    calls.Create: merchant.create,
+    calls.Update: merchant.update,
+    calls.Cancel: merchant.cancel,
+    calls.Capture: merchant.capture,
+    calls.Void: merchant.void,
+    calls.MakeRefund: merchant.make_refund,
+    calls.CreateCode: merchant.create_code,
+    calls.Act: events.act,
+    calls.Scan: events.scan,
+    calls.Advance: events.advance,
+    calls.Answer: events.answer,
+}
+
+
+def step(shop: Shop, call: Call) -> Outcomes:
+    """Return every allowed answer with the state after it; what is due at once has happened then.
+
+    No answer means that nothing is said about this call in this state. What does not exist is not found,
+    and an entity tag that does not match refuses every change (SET-08, SET-33).
+    """
+    number, index = getattr(call, "order", -1), getattr(call, "attempt", -1)
+    is_missing = number >= len(shop.orders) or (index >= 0 and index >= len(shop.orders[number].attempts))
+    if is_missing or getattr(call, "code", -1) >= len(shop.codes):
+        return refuse(shop, NOT_FOUND)
+    outcomes = STEPS[type(call)](shop, call)
+    if getattr(call, "if_match", "") == "stale":
+        return (*(outcome for outcome in outcomes if outcome.status >= 400), *refuse(shop, STALE))
+    return tuple(outcome._replace(shop=run_until(outcome.shop, outcome.shop.now)) for outcome in outcomes)

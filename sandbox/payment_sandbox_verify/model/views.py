@@ -1,0 +1,168 @@
+"""What the merchant reads; fields on which nothing is said are left out."""
+
+from typing import Any
+
+from payment_sandbox_verify.model.money import free_quantities, price
+from payment_sandbox_verify.model.records import Attempt, Authorization, Order, Refund, Shop, Webhook
+
+Json = dict[str, Any]
+
+
+def read_order(shop: Shop, number: int) -> Json:
+    """Return GET /v1/orders/<order_id>/ with both extra blocks (END-03 to END-06, ORD-17, SET-26)."""
+    order = shop.orders[number]
+    shown: Json = {
+        "amount": order.amount,
+        "currency": "EUR",
+        "status": order.status,
+        "flags": flags(shop, order),
+        "transactions": [read_attempt(shop, order, attempt) for attempt in order.attempts],
+        "webhooks": [read_webhook(webhook) for webhook in order.webhooks],
+        "refunds": [read_refund(refund) for refund in order.refunds],
+    }
+    return shown | optional(order) | amounts(order) | line_details(order)
+
+
+def optional(order: Order) -> Json:
+    """Fields that are there in some states (ORD-06, ORD-20, ORD-24, ORD-25, SET-24, SET-28)."""
+    shown: Json = {}
+    if not order.from_code or order.description:  # of the description of a QR order nothing is said
+        shown["description"] = order.description or None
+    if order.is_active or order.status == "completed":
+        shown["completed"] = order.status == "completed"
+    if order.status == "error":
+        shown["reason"] = True
+    if order.is_hosted and order.is_active:
+        shown["order_url"] = True
+    return shown
+
+
+def flags(shop: Shop, order: Order) -> Json:
+    """Whether each flag is there (SET-26); a sale has no captures of its own to tell."""
+    authorizations = [attempt.authorization for attempt in order.attempts if attempt.authorization]
+    shown: Json = {"is-test": shop.mode == "test", "from-bankqr": order.from_code, "is-refund": False}
+    if authorizations or not order.captured:
+        shown["has-captures"] = any(a.captured for a in authorizations)
+        shown["has-voids"] = any(a.voided for a in authorizations)
+    if all(refund.status == "completed" for refund in order.refunds):
+        shown["has-refunds"] = bool(order.refunds)
+    return shown
+
+
+def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
+    """One transaction (TX-01 to TX-17, SET-27, SET-29)."""
+    shown: Json = {
+        "payment_method": attempt.method,
+        "amount": attempt.amount,
+        "currency": "EUR",
+        "credit_debit": "credit",  # TX-05
+        "channel": "ecom",  # SET-29
+        "balance": "test" if shop.mode == "test" else "internal",
+        "expiration_period": attempt.period,  # TX-08, SET-20
+    }
+    if not attempt.screening:
+        shown["status"] = attempt.status  # of a screening that needs time only the order's is specified
+    if attempt.status in {"new", "processing", "pending", "completed"}:
+        shown["completed"] = attempt.status == "completed"  # TX-07
+    if attempt.status == "error":
+        shown["reason"] = True  # SET-28
+    return shown | read_authorization(attempt) | read_card(attempt)
+
+
+def read_authorization(attempt: Attempt) -> Json:
+    """Whether it can be captured, and is in full (SET-27, SET-42, CAP-02)."""
+    mine, shown = attempt.authorization, Json()
+    if mine is None:
+        return {"is_capturable": False} if attempt.capture_mode else {}
+    if not mine.is_delayed:
+        shown["is_capturable"] = bool(mine.rest) and not mine.is_expired
+    if not mine.voided:
+        shown["is_fully_captured"] = mine.rest == 0
+    return shown
+
+
+def read_card(attempt: Attempt) -> Json:
+    """Where the customer pays, and the stored card (STA-02, SET-37, TX-13, CARD-20, CARD-21)."""
+    if attempt.flow in {"one-click", "recurring"}:
+        return {"payment_url": False, "first_authorised_transaction_id": True}
+    is_waiting = attempt.facts.has_page and attempt.status == "new"
+    shown: Json = {"payment_url": True} if is_waiting else {}
+    if attempt.flow.startswith("first"):
+        shown["vault_token"] = bool(attempt.captured or attempt.authorization)
+    return shown
+
+
+def amounts(order: Order) -> Json:
+    """Return ``amount_details``, if one attempt paid (ADET-01, A45)."""
+    paying = [a for a in order.attempts if a.authorization or a.received]
+    for attempt in paying if len(paying) == 1 else ():
+        mine = attempt.authorization
+        if mine is not None:
+            shown = {"captured": mine.captured, "voided": mine.voided}
+            shown |= {} if mine.is_expired else {"remaining": mine.rest}
+            return {"amount_details": {"original": order.amount, **shown}}
+        if mine is None and attempt.status == "completed":
+            shown = {"captured": order.amount, "voided": 0, "remaining": 0}
+            return {"amount_details": {"original": order.amount, **shown}}
+    return {}
+
+
+def line_details(order: Order) -> Json:
+    """Return ``order_line_details`` of an authorization: quantities by line and status (LDET-01 to LDET-04).
+
+    Numbers are strings, and entries of quantity 0 are left out (contract).
+    """
+    mine = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
+    if mine is None or not are_lines_decided(order, mine):
+        return {}
+    entries = [
+        {"merchant_order_line_id": line.id, "amount": str(line.amount), "status": status}
+        | {"quantity": str(parts[index])}
+        for status, parts in zip(("authorized", "captured", "voided"), quantities(order, mine), strict=True)
+        for index, line in enumerate(order.lines)
+        if parts[index]
+    ]
+    return {"order_line_details": entries}
+
+
+def are_lines_decided(order: Order, mine: Authorization) -> bool:
+    """Whether the lines add up to the amount, and it is said which of them voids by amount cover (A41)."""
+    total = price(order.lines, [line.quantity for line in order.lines])
+    if mine.is_expired or not order.lines or total != order.amount:
+        return False
+    unnamed = price(order.lines, free_quantities(order, mine))
+    return bool(mine.rest) or not mine.captured or not 0 < mine.voided_by_amount < unnamed
+
+
+def quantities(order: Order, mine: Authorization) -> tuple[list[int], list[int], list[int]]:
+    """Items that are authorized, captured and voided; once nothing is left, the amounts decide (A41)."""
+    rest, taken, voided = (
+        list(free_quantities(order, mine)),
+        list(mine.captured_lines),
+        list(mine.voided_lines),
+    )
+    if mine.rest:
+        return rest, taken, voided
+    budget = mine.voided_by_amount
+    for index, line in enumerate(order.lines):
+        for _ in range(rest[index]):
+            is_voided = line.amount <= budget or not mine.captured
+            budget -= line.amount if is_voided else 0
+            (voided if is_voided else taken)[index] += 1
+        rest[index] = 0
+    return rest, taken, voided
+
+
+def read_webhook(webhook: Webhook) -> Json:
+    """One webhook, as GET /control/webhooks/ lists it (HOOK-11, CTL-21)."""
+    return {"state": webhook.state, "attempts": webhook.attempts, "since": webhook.since}
+
+
+def read_refund(refund: Refund) -> Json:
+    """One refund, readable as an order (SET-48)."""
+    return {
+        "amount": refund.amount,
+        "status": refund.status,
+        "is-refund": True,
+        "webhooks": [read_webhook(webhook) for webhook in refund.webhooks],
+    }

@@ -1,0 +1,165 @@
+"""Who pays the orders of probes: a reader of forms, or a person with a browser."""
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from payment_sandbox_verify.checks import CannotTell
+from payment_sandbox_verify.fetching import Fetched, Unanswered, fetched
+from payment_sandbox_verify.samples import CARD
+
+if TYPE_CHECKING:
+    import requests
+
+HTML: Final = {"Accept": "text/html"}
+REDIRECTS: Final = (301, 302, 303, 307, 308)
+PAGES_MAX: Final = 8
+PAY: Final = "pay"
+CANCEL: Final = "cancel"
+
+
+class HtmlForm:
+    """A form: its address, its fields and its buttons."""
+
+    def __init__(self, action: str) -> None:
+        self.action = action
+        self.fields: dict[str, str] = {}
+        self.buttons: dict[str, str] = {}  # value -> name
+
+
+class HtmlPage(HTMLParser):
+    """A page of the service: its language and its forms."""
+
+    def __init__(self, url: str, status: int, text: str) -> None:
+        super().__init__()
+        self.url = url
+        self.status = status
+        self.language = ""
+        self.forms: list[HtmlForm] = []
+        self._select = ""
+        self.feed(text)
+
+    @property
+    def buttons(self) -> set[str]:
+        """The values of all buttons."""
+        return {value for form in self.forms for value in form.buttons}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take what matters."""
+        given = {name: value or "" for name, value in attrs}
+        if tag == "html":
+            self.language = given.get("lang", "")
+        elif tag == "form":
+            self.forms.append(HtmlForm(urljoin(self.url, given.get("action", self.url))))
+        elif self.forms:
+            self._control(self.forms[-1], tag, given)
+
+    def _control(self, form: HtmlForm, tag: str, given: dict[str, str]) -> None:
+        name, value = given.get("name", ""), given.get("value", "")
+        if tag == "input" and (given.get("type") not in ("radio", "checkbox") or "checked" in given):
+            form.fields[name] = value
+        elif tag == "select":
+            self._select = name
+        elif tag == "option" and ("selected" in given or self._select not in form.fields):
+            form.fields[self._select] = value
+        elif tag == "button" and value:
+            form.buttons[value] = name
+
+
+class FormPayer:
+    """Presses the buttons ``pay`` and ``cancel`` of pages that work without scripts, as the sandbox's do."""
+
+    def __init__(self, session: "requests.Session", wait: Callable[[], None]) -> None:
+        self._session = session
+        self._wait = wait
+
+    def visit(self, url: str) -> HtmlPage:
+        """Open a page, through redirects on the same host.
+
+        Raises:
+            CannotTell: it cannot be opened.
+        """
+        return self._ask("GET", url)[0]
+
+    def pay(self, url: str, what: str) -> str | None:
+        """Press ``pay`` as long as there is such a button, such as on a page of 3-D Secure.
+
+        Where the customer chooses a method first, it chooses the card.
+
+        Raises:
+            CannotTell: there is none on the first page.
+        """
+        return self._press(url, PAY)
+
+    def cancel(self, url: str, what: str) -> str | None:
+        """Press ``cancel``."""
+        return self._press(url, CANCEL)
+
+    def _press(self, url: str, value: str) -> str | None:
+        page, went = self._ask("GET", url)
+        if value not in page.buttons and CARD in page.buttons:
+            page, went = self._submit(page, CARD)
+        if value not in page.buttons:
+            raise CannotTell(
+                f"its payment page has no button {value!r} that a program could press; try --by-hand"
+            )
+        for _ in range(PAGES_MAX):
+            if went is not None or value not in page.buttons:
+                break
+            page, went = self._submit(page, value)
+        return went
+
+    def _submit(self, page: HtmlPage, value: str) -> tuple[HtmlPage, str | None]:
+        form = next(form for form in page.forms if value in form.buttons)
+        name = form.buttons[value]
+        return self._ask("POST", form.action, {**form.fields, **({name: value} if name else {})})
+
+    def _ask(self, method: str, url: str, data: Any = None) -> tuple[HtmlPage, str | None]:
+        """A page, and where its redirects lead away from the service, if they do."""
+        host = urlsplit(url).netloc
+        headers = {**HTML, "Origin": f"{urlsplit(url).scheme}://{host}"} if data is not None else HTML
+        for _ in range(PAGES_MAX):
+            answer, content = self._send(method, url, data, headers)
+            if answer.status_code not in REDIRECTS:
+                break
+            url, method, data, headers = urljoin(url, answer.headers.get("Location", "")), "GET", None, HTML
+            if urlsplit(url).netloc != host:
+                return HtmlPage(url, answer.status_code, ""), url
+        return HtmlPage(url, answer.status_code, content.decode(errors="replace")), None
+
+    def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> Fetched:
+        self._wait()
+        try:
+            return fetched(self._session, method, url, data, headers)
+        except Unanswered as failed:
+            raise CannotTell(f"its payment page cannot be opened: {failed}") from None
+
+
+class HandPayer:
+    """Asks a person to pay, and waits until they say that it is done."""
+
+    def __init__(self, pages: FormPayer, ask: Callable[[str], bool]) -> None:
+        self._pages = pages
+        self._ask = ask
+
+    def visit(self, url: str) -> HtmlPage:
+        """Open a page: no person is needed for that."""
+        return self._pages.visit(url)
+
+    def pay(self, url: str, what: str) -> str | None:
+        """Ask for a payment.
+
+        Raises:
+            CannotTell: the person skips it.
+        """
+        return self._asked(f"pay {what} at {url}")
+
+    def cancel(self, url: str, what: str) -> str | None:
+        """Ask for a cancellation."""
+        return self._asked(f"cancel {what} at {url}")
+
+    def _asked(self, what: str) -> str | None:
+        if not self._ask(what):
+            raise CannotTell("you skipped it")
+        return None

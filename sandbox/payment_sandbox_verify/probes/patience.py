@@ -1,0 +1,83 @@
+"""Probes that wait for webhooks that come again; they are asked only if somebody has that much time."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from payment_sandbox_verify.answer import ServiceAnswer
+from payment_sandbox_verify.checks import CannotTell, Checks, holds
+from payment_sandbox_verify.probing import probe
+from payment_sandbox_verify.samples import TRANSFER, by
+from payment_sandbox_verify.service import Service
+
+APART_SECONDS: Final = 120
+MARGIN_SECONDS: Final = 20
+STEP_SECONDS: Final = 5
+DELIVERIES: Final = 10
+SLOW_SECONDS: Final = 7.0
+
+
+@probe("HOOK-09", "HOOK-10", "HOOK-11", "HOOK-12", "LIM-06", spends=True)
+def of_a_shop_that_fails(service: Service) -> Checks:
+    """It sends a webhook ten times, two minutes apart, whether the shop answers 4xx or 5xx."""
+    order = _told(service, 503, 404, 500)
+    waited = list(_waits(service, order))
+    came = len(waited) + 1
+    yield holds("HOOK-10", came > 1, "a webhook that was answered with 503 did not come again")
+    if came > 1:
+        yield holds("HOOK-09", came > 2, "a webhook that was answered with 404 did not come again")
+    if came > 2:
+        for rule in ("HOOK-12", "LIM-06"):
+            yield holds(rule, came == DELIVERIES, f"a webhook came {came} times, not ten")
+    for seconds in waited:
+        for rule in ("HOOK-11", "LIM-06"):
+            is_so = abs(seconds - APART_SECONDS) <= MARGIN_SECONDS
+            yield holds(rule, is_so, f"tries are {seconds} s apart, not two minutes")
+
+
+def _waits(service: Service, order: ServiceAnswer) -> Iterator[int]:
+    """How many seconds the service waits before each further try; at most one more than it should make."""
+    for nth in range(2, DELIVERIES + 2):
+        seconds = _until_next(service, order, nth)
+        if seconds is None:
+            return
+        yield seconds
+
+
+@probe("SET-57", spends=True)
+def of_a_shop_that_is_slow(service: Service) -> Checks:
+    """An answer after more than five seconds counts as none."""
+    order = _told(service, 200, delay_seconds=SLOW_SECONDS)
+    again = _until_next(service, order, 2)
+    yield holds("SET-57", again is not None, f"an answer after {SLOW_SECONDS:g} s is taken")
+
+
+@probe("SET-58", spends=True)
+def of_a_shop_that_redirects(service: Service) -> Checks:
+    """A redirect is not followed, and the webhook does not come again."""
+    order = _told(service, 302)
+    again = _until_next(service, order, 2)
+    yield holds("SET-58", again is None, "a webhook that was answered with a redirect came again")
+
+
+def _told(service: Service, *statuses: int, delay_seconds: float = 0.0) -> ServiceAnswer:
+    """An order whose first webhook has come to a shop that answers so.
+
+    Raises:
+        CannotTell: nobody has time for that, or no webhook comes.
+    """
+    if not service.is_patient:
+        raise CannotTell("takes half an hour: try --patient, with --webhook-url")
+    service.answer_webhooks(*statuses, delay_seconds=delay_seconds)
+    order = service.order(by(TRANSFER), webhook_url=service.webhook_url)
+    if service.webhook_of(order) is None:
+        raise CannotTell(f"no webhook came to {service.webhook_url}")
+    return order
+
+
+def _until_next(service: Service, order: ServiceAnswer, nth: int) -> int | None:
+    """How many seconds later the next webhook of an order came; None if it did not."""
+    for waited in range(STEP_SECONDS, APART_SECONDS + 2 * MARGIN_SECONDS, STEP_SECONDS):
+        service.pause(STEP_SECONDS)
+        if service.webhook_of(order, nth=nth, within_seconds=0) is not None:
+            return waited
+    return None

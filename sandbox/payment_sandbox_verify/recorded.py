@@ -1,0 +1,367 @@
+"""Recorded calls of a service: read from a HAR file, made again here, and compared."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from requests.structures import CaseInsensitiveDict
+
+from payment_sandbox.client.replaying import CONDITIONS, ETAG, NO_WEBHOOKS, TAG
+from payment_sandbox.forms.orders import SENT_FIELDS
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parsed, value_at
+from payment_sandbox_verify.checks import REFUSED, Check, holds, shown
+from payment_sandbox_verify.differences import EXPLAIN
+from payment_sandbox_verify.fields import Leaf, are_alike, is_owed, leaves, rule_of_call, rule_of_field
+from payment_sandbox_verify.samples import INVOICE, TRANSFER
+from payment_sandbox_verify.service import Names, renamed, renamed_path, reverse
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.client import SandboxClient
+    from payment_sandbox_verify.service import Service
+
+API: Final = "/v1/"
+
+
+class HarRefused(ValueError):
+    """The file is no HAR file, or has no call of this API."""
+
+
+class RecordedCall(NamedTuple):
+    """A recorded call with its answer, and when it was made.
+
+    ``raw`` is the body as it was sent, and ``headers`` those that say something about the call.
+    """
+
+    at: datetime
+    answer: ServiceAnswer
+    raw: str
+    headers: Mapping[str, str]
+
+
+def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
+    """The calls of this API in a file, oldest first; ``names`` are the account's names of methods.
+
+    Raises:
+        HarRefused: it is no HAR file, or has none; with the place in it.
+        OSError: it cannot be read.
+    """
+    try:
+        document = json.loads(file.read_bytes())
+    except UnicodeDecodeError as error:
+        raise HarRefused(f"byte {error.start} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise HarRefused(
+            f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise HarRefused("it is nested too deeply to be read") from None
+    log = document.get("log") if isinstance(document, dict) else None
+    entries = log.get("entries") if isinstance(log, dict) else None
+    if not isinstance(entries, list):
+        raise HarRefused("it has no log.entries, so it is no HAR file")
+    ours = reverse(names or {})
+    calls = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
+    if not calls:
+        raise HarRefused(f"none of its {len(entries)} entries is a call of a path that begins with {API}")
+    return calls
+
+
+def _renamed(recorded: RecordedCall, names: Names) -> RecordedCall:
+    answer = recorded.answer
+    sent = renamed(answer.sent, names)
+    return recorded._replace(
+        raw=recorded.raw if sent == answer.sent else json.dumps(sent),
+        answer=answer._replace(
+            path=renamed_path(answer.path, names), sent=sent, data=renamed(answer.data, names)
+        ),
+    )
+
+
+def _calls(entries: list[Any]) -> Iterator[RecordedCall]:
+    for index, entry in enumerate(entries):
+        try:
+            recorded = _call(entry)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise HarRefused(f"log.entries[{index}] is malformed: {type(error).__name__} {error}") from None
+        if recorded is not None:
+            yield recorded
+
+
+def _call(entry: Mapping[str, Any]) -> RecordedCall | None:
+    request, response = entry["request"], entry["response"]
+    if not isinstance(request["method"], str):
+        raise TypeError(f"the method {request['method']!r} is not a string")
+    parts = urlsplit(request["url"])
+    begin = parts.path.find(API)
+    if begin < 0 or not response["status"]:  # of 0 if no answer came
+        return None
+    path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")
+    content = _content(response.get("content", {}))
+    raw = (request.get("postData") or {}).get("text", "")
+    sent = parsed(raw.encode())
+    at = datetime.fromisoformat(entry["startedDateTime"])
+    if at.tzinfo is None:
+        raise ValueError(f"startedDateTime {entry['startedDateTime']!r} has no offset")
+    status = int(response["status"])
+    answer = ServiceAnswer(
+        request["method"], path, sent, status, _headers(response), parsed(content), content
+    )
+    headers = _headers(request).items()
+    said = {name: value for name, value in headers if name.lower() in OF_THE_CALL and SENDABLE(value)}
+    return RecordedCall(at, answer, raw, said)
+
+
+def _headers(message: Mapping[str, Any]) -> CaseInsensitiveDict[str]:
+    return CaseInsensitiveDict((each["name"], str(each["value"])) for each in message.get("headers", ()))
+
+
+def _content(content: Mapping[str, Any]) -> bytes:
+    text = content.get("text", "")
+    return base64.b64decode(text) if content.get("encoding") == "base64" else text.encode()
+
+
+OF_THE_CALL: Final = (*CONDITIONS, "idempotency-key", "content-type")
+SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
+TEXT: Final = re.compile(r'(?<=")[^"\\]*(?=")')
+UNAUTHORIZED: Final = 401
+BEGINS: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
+REDIRECTED: Final = "STA-02"
+
+
+def rule_of_beginning(sent: Any) -> str:
+    """The rule about the status with which an order begins."""
+    transactions = sent.get("transactions") if isinstance(sent, dict) else None
+    if not transactions:
+        return BEGINS[None]
+    first = transactions[0] if isinstance(transactions, list) else {}
+    return BEGINS.get(first.get("payment_method"), REDIRECTED) if isinstance(first, dict) else REDIRECTED
+
+
+CREATED: Final = 201
+UNPAID: Final = ("new", "processing")
+OF_PAID: Final = re.compile(r"/orders/([^/]+)/(?:refunds|transactions/[^/]+/(?:captures|voids))\b")
+"""Calls that only succeed once a customer has paid."""
+IDENTIFIERS: Final = ("id", "vault_token")
+ACTIONS_TO: Final = {  # what somebody did, if a status was reached
+    "new": ("screening approve",),
+    "processing": ("customer visit",),
+    "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
+    "accepted": ("customer pay", "screening approve"),
+    "cancelled": ("customer cancel", "screening decline"),
+    "error": ("customer fail", "processor fail", "screening error"),
+}
+EVENTS: Final = re.compile(r"\bevents\[")  # those of a poll in between are not in the recording
+VALUES: Final = (  # of other fields it matters that they are there
+    *(field.name for field in SENT_FIELDS if field.is_plain),
+    *("status", "amount", "currency", "flags", "payment_methods", "payment_method"),
+    *("balance", "credit_debit", "product_type", "channel"),
+    *("capture_mode", "is_capturable", "is_fully_captured", "one_click_type", "recurring_type"),
+    *("captured", "original", "remaining", "voided", "quantity", "type", "vat_percentage"),
+    *("amount_changeable", "one_off", "size"),
+)
+
+
+class Mirror:
+    """Makes each recorded call in the sandbox, and lets its customers do what the real ones did."""
+
+    def __init__(self, service: "Service", client: "SandboxClient") -> None:
+        self.answers: list[ServiceAnswer] = []
+        self.theirs: list[ServiceAnswer] = []
+        self.skipped: list[str] = []
+        self._service = service
+        self._client = client
+        self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
+        self._etags: dict[str, str] = {}  # the same
+        self._besides: set[str] = set()
+        self._now: datetime | None = None
+        client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their addresses are those of the real shop
+
+    def play(self, recorded: Sequence[RecordedCall]) -> Iterator[Check]:
+        """Make every call, and compare."""
+        for each in recorded:
+            yield from self._play(each)
+
+    def _play(self, recorded: RecordedCall) -> Iterator[Check]:
+        theirs = recorded.answer
+        self._scan(theirs)
+        unknown = self._unknown(theirs)
+        if unknown is not None:
+            self.skipped.append(f"{theirs.call}: {unknown} was made before the recording")
+            return
+        self._pass_time(recorded.at)
+        self._follow(theirs)
+        ours = self._called(recorded)
+        self._etags[theirs.headers.get(ETAG, "")] = ours.headers.get(ETAG, "")
+        theirs = theirs._replace(asked=(len(self.answers),))
+        ours = ours._replace(path=theirs.path, sent=theirs.sent, asked=theirs.asked)
+        self.answers.append(ours)
+        self.theirs.append(theirs)
+        yield from self._compared(theirs, ours)
+
+    def _called(self, recorded: RecordedCall) -> ServiceAnswer:
+        """Make the call; a refused one with the very body, and without the key if that was refused."""
+        theirs, headers = recorded.answer, dict(recorded.headers)
+        for name, value in headers.items():
+            if name.lower() in CONDITIONS:
+                headers[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
+        path = self._translated(theirs.path)
+        if theirs.is_success:
+            sent = self._translated(theirs.sent)
+            self._choose_bank(sent)
+            return self._service.call(theirs.method, path, sent, headers=headers)
+        raw = TEXT.sub(lambda text: self._ids.get(text[0], text[0]), recorded.raw).encode()
+        key = "" if theirs.status == UNAUTHORIZED else None
+        return self._service.call(theirs.method, path, content=raw or None, headers=headers, key=key)
+
+    def _unknown(self, answer: ServiceAnswer) -> str | None:
+        """An identifier in the path that no recorded answer has made known."""
+        token = _details(answer.sent).get("vault_token")
+        if answer.is_success and token is not None and token not in self._ids:
+            return "a stored card"
+        parts = answer.path.partition("?")[0].strip("/").split("/")
+        if parts[1:2] != ["orders"]:
+            return None
+        for part in (*parts[2:3], *(parts[4:5] if parts[3:4] == ["transactions"] else ())):
+            if part not in self._ids and answer.is_success:
+                return str(part)
+        return None
+
+    def _pass_time(self, at: datetime) -> None:
+        if self._now is not None and at > self._now:
+            gap: timedelta = at - self._now
+            self._client.clock.advance(gap)
+        self._now = at if self._now is None else max(at, self._now)
+
+    def _choose_bank(self, sent: Any) -> None:
+        """Take a bank of the sandbox, whose list is another one."""
+        details = _details(sent)
+        if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
+            details["issuer_id"] = self._service.issuer
+
+    def _follow(self, theirs: ServiceAnswer) -> None:
+        """Let happen what has happened in the recording since the last call."""
+        if theirs.method == "GET" and (order_id := self._ids.get(str(theirs.at("id")))) is not None:
+            self._follow_attempts(order_id, theirs)
+            return
+        paid = OF_PAID.search(theirs.path) if theirs.is_success else None
+        order_id = self._ids.get(paid[1]) if paid is not None else None
+        if order_id is not None and self._order(order_id)["order"]["status"] in UNPAID:
+            self._reach(order_id, "completed")
+
+    def _follow_attempts(self, order_id: str, theirs: ServiceAnswer) -> None:
+        """Let the customer choose what was chosen, and everybody do what leads to the statuses."""
+        attempts = theirs.at("transactions")
+        attempts = attempts if isinstance(attempts, list) else []
+        for attempt in attempts[len(self._attempts(order_id)) :]:
+            self._act(order_id, "customer choose", payment_method=str(value_at(attempt, "payment_method")))
+            self._reach(order_id, value_at(attempt, "status"))
+        if self._order(order_id)["order"]["status"] != theirs.at("status"):
+            self._reach(order_id, theirs.at("status"))
+
+    def _attempts(self, order_id: str) -> list[Any]:
+        attempts: list[Any] = self._order(order_id)["order"].get("transactions", [])
+        return attempts
+
+    def _reach(self, order_id: str, status: Any) -> None:
+        """Let somebody do what leads to a status, if that is possible."""
+        possible = self._order(order_id)["actions"]
+        for step in ACTIONS_TO.get(str(status), ()):
+            actor, _, action = step.partition(" ")
+            if action in possible[actor]:
+                self._act(order_id, step)
+                return
+
+    def _act(self, order_id: str, step: str, **how: str) -> None:
+        actor, _, action = step.partition(" ")
+        asked = {"actor": actor, "action": action, **how}
+        self._client.exchange("POST", f"/control/orders/{order_id}/act/", asked)
+
+    def _order(self, order_id: str) -> Any:
+        return self._client.call("GET", f"/control/orders/{order_id}/")
+
+    def _scan(self, theirs: ServiceAnswer) -> None:
+        """Let a payer scan a code, if the recording shows an order that came of it."""
+        code, order_id = self._ids.get(str(theirs.at("extra.bankqr_id"))), theirs.at("id")
+        if theirs.method != "GET" or code is None or order_id in self._ids:
+            return
+        for asked in ({"amount": theirs.at("amount")}, {}):
+            status, order = self._client.exchange("POST", f"/control/bankqr/{code}/scan/", asked)
+            if status == CREATED:
+                self._ids[order_id] = order["id"]
+                return
+
+    def _translated(self, value: Any) -> Any:
+        """The value with the identifiers of the sandbox."""
+        if isinstance(value, str):
+            if value in self._ids:
+                return self._ids[value]
+            parts = [self._ids.get(part, part) for part in value.split("/")]
+            return "/".join(parts)
+        if isinstance(value, dict):
+            return {key: self._translated(inner) for key, inner in value.items()}
+        return [self._translated(item) for item in value] if isinstance(value, list) else value
+
+    def _compared(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
+        call = rule_of_call(theirs.method, theirs.path)
+        if theirs.is_success and ours.is_success:
+            yield holds(
+                call, theirs.status == ours.status, f"{theirs.call}: {theirs.summary}, not {ours.status}"
+            )
+            yield from self._compared_values(theirs, ours)
+            return
+        rule = ours.headers.get(EXPLAIN, "").partition(" ")[0] or call
+        refusal = theirs if theirs.status in REFUSED else None
+        how = f"{theirs.call}: {theirs.summary}, the sandbox {ours.summary}: {ours.at('error.value')}"
+        is_so = theirs.is_success == ours.is_success
+        yield Check(rule, is_so, "" if is_so else how, refusal)
+        if is_so:
+            yield holds("SET-08", theirs.status == ours.status, how)
+
+    def _compared_values(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
+        are_in_one_state = are_alike(theirs, ours)
+        for leaf in leaves(theirs.data, ours.data):
+            self._learn(leaf)
+            is_comparable = are_in_one_state or leaf.here is not MISSING
+            if is_comparable and is_owed(theirs, leaf) and not self._is_told(leaf):
+                yield _compared_value(theirs, leaf)
+
+    def _is_told(self, leaf: Leaf) -> bool:
+        """Whether it is a field that the sandbox does not have, and was told before."""
+        if leaf.here is not MISSING or leaf.problem is None:
+            return False
+        is_told = leaf.name in self._besides
+        self._besides.add(leaf.name)
+        return is_told
+
+    def _learn(self, leaf: Leaf) -> None:
+        if leaf.name in IDENTIFIERS and isinstance(leaf.there, str) and isinstance(leaf.here, str):
+            self._ids.setdefault(leaf.there, leaf.here)
+
+
+def _details(sent: Any) -> dict[str, Any]:
+    """The details of a new order's transaction, if there are any."""
+    details = value_at(sent, "transactions[0].payment_method_details")
+    return details if isinstance(details, dict) else {}
+
+
+def _compared_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
+    """A value there and here; of most fields it matters only that they are there, and of which kind."""
+    rule = rule_of_field(theirs, leaf.place)
+    if leaf.place == "status" and theirs.method == "POST" and rule == "STA-01":
+        rule = rule_of_beginning(theirs.sent)
+    problem = leaf.problem
+    if problem is None and leaf.name in VALUES and not EVENTS.search(leaf.place) and leaf.there != leaf.here:
+        problem = f"{leaf.place} is {shown(leaf.there)}, not {shown(leaf.here)}"
+    return holds(rule, problem is None, f"{theirs.call}: {problem}")
+
+
+def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:
+    """The mode in which the traffic was recorded, and the clock at its beginning."""
+    flags = [each.answer.at("flags") for each in recorded if isinstance(each.answer.at("flags"), list)]
+    is_live = bool(flags) and not any("is-test" in texts for texts in flags)
+    return {"mode": "live" if is_live else "test", "clock": f"frozen@{recorded[0].at.isoformat()}"}

@@ -1,0 +1,490 @@
+"""The service under verification: calls it at a bounded rate, and takes back what it made."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous, parsed
+from payment_sandbox_verify.checks import CannotTell, NotVerified
+from payment_sandbox_verify.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetched
+from payment_sandbox_verify.made import Made
+from payment_sandbox_verify.samples import CUSTOMER, INVOICE, LINES, LINES_TOTAL, by, lines_worth, some
+
+if TYPE_CHECKING:
+    import requests
+
+Names = Mapping[str, str]
+"""The account's names of methods, by the ledger's."""
+
+
+def renamed(value: Any, names: Names) -> Any:
+    """A JSON value with other names, wherever one stands alone: as a value, or as a key."""
+    if not names:
+        return value
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, dict):
+        return {names.get(key, key): renamed(inner, names) for key, inner in value.items()}
+    return [renamed(item, names) for item in value] if isinstance(value, list) else value
+
+
+def renamed_path(path: str, names: Names) -> str:
+    """A path with other names in its segments."""
+    return "/".join(names.get(part, part) for part in path.split("/")) if names else path
+
+
+def reverse(names: Names) -> dict[str, str]:
+    """The ledger's names, by the account's."""
+    return {theirs: name for name, theirs in names.items()}
+
+
+ORDERS: Final = "/v1/orders/"
+COLLECTION: Final = re.compile(r"(/v\d+)?/orders/?")
+CREATING: Final = ("POST", "PUT", "PATCH")
+CODES: Final = "/v1/bankqr/"
+UNKNOWN: Final = 404
+REFUNDED: Final = "refunded, or voided"
+NOT_LIVE: Final = "it would make invoices or move money, so it is not asked in live mode"
+ENDED: Final = ("cancelled", "expired", "error")
+JSON: Final = "application/json"
+MARK: Final = "payment-sandbox verify"
+"""The description of the orders that it makes, so that somebody who finds one knows why."""
+
+
+TRIES: Final = 5
+BUSY: Final = (429, 502, 503, 504)  # not the service's rules
+PAUSE_SECONDS: Final = 0.5
+WEBHOOK_SECONDS: Final = 10.0
+PAUSE_SECONDS_MAX: Final = 30.0
+FAILED_MAX: Final = 10
+HUNG_SECONDS_MAX: Final = 45.0  # without an answer, in one or several calls; the last one may end later
+NOTHING_LEFT: Final = "NothingToRefund"
+TOO_MUCH: Final = "RefundExceedsCaptured"
+EXPIRED: Final = "AuthorizationExpired"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """The seconds that a busy service asks for; 0 if it does not say, or says it as a date."""
+    text = headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
+
+
+def _creates(method: str, path: str) -> bool:
+    """Whether a call makes an order, if need be only at a server that accepts what it should refuse."""
+    return method in CREATING and COLLECTION.fullmatch(path) is not None
+
+
+class Payer(Protocol):
+    """Who pays: a program that reads the pages' forms, or a person."""
+
+    def visit(self, url: str) -> Any:
+        """Open a payment page.
+
+        Raises:
+            CannotTell: it cannot be opened.
+        """
+        ...
+
+    def pay(self, url: str, what: str) -> str | None:
+        """Pay at a page; return where the customer went afterwards, if that can be told.
+
+        Raises:
+            CannotTell: nobody can.
+        """
+        ...
+
+    def cancel(self, url: str, what: str) -> str | None:
+        """Cancel at a page; the same."""
+        ...
+
+
+class Service:
+    """A server of this API, of which only its address and a key are known."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        session: "requests.Session",
+        payer: Payer,
+        wait: Callable[[], None],
+        pause: Callable[[float], None],
+        receiver: WebhookReceiver | None = None,
+        names: Names | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there.
+
+        An answer may take ``answer_seconds``.
+
+        ``names`` are the account's own names of payment methods, by those of the ledger.
+        """
+        self.url = url.rstrip("/")
+        self.key = key
+        self.payer = payer
+        self.answers: list[ServiceAnswer] = []
+        self._session = session
+        self.pause = pause
+        self.receiver = receiver
+        self.names = names or {}
+        self._wait = wait
+        self.made = Made(self.url)
+        self.is_patient = False  # then probes may take half an hour
+        self.is_live = False  # then nothing is sent that would cost if it were accepted
+        self.is_interrupted = False  # by somebody who wants it to end, before the next call
+        self.is_asking = False  # for an order, whose id would be lost
+        self.codes = 0  # QR requests, which nobody can take back
+        self._probe = ""
+        self._times_asked: Counter[tuple[Any, ...]] = Counter()
+        self.repeated = 0  # calls that were made again
+        self._answer_seconds = answer_seconds
+        self._failed = 0  # calls in a row that nothing answered
+        self._hung_seconds = 0.0  # for which they waited
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        key: str | None = None,
+        content: bytes | None = None,
+    ) -> ServiceAnswer:
+        """Make a call; ``content`` is sent as it is, ``key`` replaces the merchant's ("" sends none).
+
+        Raises:
+            CannotTell: no answer came.
+            NotVerified: nor to other calls before.
+        """
+        sent = renamed(body, self.names)
+        data = content if content is not None or body is None else json.dumps(sent).encode()
+        given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
+        auth: Any = _no_auth if key == "" else (key or self.key, "")
+        url = f"{self.url}{renamed_path(path, self.names)}"
+        self._begin_call(method, path)
+        reply, content = self._patiently(
+            lambda: fetched(self._session, method, url, data, given, auth, self._answer_seconds), method, path
+        )
+        shown = renamed(parsed(content), reverse(self.names))
+        asked = self._asked(method, path, body, given, data, key)
+        answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content, asked)
+        self.answers.append(answer)
+        self._remember(answer)
+        return answer
+
+    def _begin_call(self, method: str, path: str) -> None:
+        """Note what may have to be taken back; between two calls, somebody may end it without a loss."""
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+        self.is_asking = _creates(method, path)
+        if self.is_asking:
+            self.made.ask()
+
+    def _remember(self, answer: ServiceAnswer) -> None:
+        if _creates(answer.method, answer.path):
+            if answer.is_success and answer.at("id") is not MISSING:
+                self.made.add(str(answer.at("id")))
+            else:
+                self.made.refused()
+        self.is_asking = False
+        self.codes += answer.is_success and (answer.method, answer.path) == ("POST", CODES)
+
+    def begin(self, probe: str) -> None:
+        """Note which probe asks from now on."""
+        self._probe = probe
+        self._times_asked.clear()
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        headers: Mapping[str, str],
+        data: bytes | None,
+        key: str | None,
+    ) -> tuple[Any, ...]:
+        """What is asked and by whom, without identifiers of the service; the nth time."""
+        what = "" if body is None and data is None else repr(body) if body is not None else repr(data)
+        asked = (self._probe, method, *(anonymous(text) for text in (path, what)), tuple(headers), key)
+        self._times_asked[asked] += 1
+        return (*asked, self._times_asked[asked])
+
+    def _patiently(self, fetch: Callable[[], Fetched], method: str, path: str) -> Fetched:
+        """The answer to a call, which is made again while the service is busy or does not answer.
+
+        Raises:
+            CannotTell: it does not, for as long as somebody would wait.
+            NotVerified: nor did it answer the calls before.
+        """
+        tries, problem = self._tries, "it has hung for too long"
+        for number in range(tries):
+            self._wait()
+            seconds, begun = 0.0, monotonic_seconds()
+            try:
+                reply, content = fetch()
+                self._hung_seconds = 0.0
+                if reply.status_code not in BUSY:
+                    self._failed = 0
+                    return reply, content
+                problem, seconds = f"it answers {reply.status_code}", _retry_after(reply.headers)
+            except Unanswered as failed:
+                self._hung_seconds += monotonic_seconds() - begun
+                problem = str(failed)
+                if isinstance(failed, Unusable) or self._has_hung:
+                    break
+            if number + 1 < tries:
+                self.repeated += 1
+                self.pause(min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX))
+        self._failed += 1
+        if self._failed >= FAILED_MAX or self._has_hung:
+            raise NotVerified(f"{self.url} answers no more: {method} {path}: {problem}")
+        raise CannotTell(f"{method} {path} was not answered: {problem}")
+
+    @property
+    def _tries(self) -> int:
+        """How often a call is made: not again if others failed before, and not at all if it hangs."""
+        if self._has_hung:
+            return 0
+        return 1 if self._failed >= FAILED_MAX else TRIES
+
+    @property
+    def _has_hung(self) -> bool:
+        """Whether it was waited for as long as anybody would, and did not answer."""
+        return self._hung_seconds >= HUNG_SECONDS_MAX
+
+    # Orders
+
+    def create(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
+        """Try to create an order; a field that is ``...`` is left out.
+
+        Raises:
+            CannotTell: it might be an invoice, and this is live mode.
+        """
+        if self.is_live and INVOICE in (
+            *(transaction.get("payment_method") for transaction in transactions),
+            *(fields.get("payment_methods") or ()),
+        ):
+            raise CannotTell(NOT_LIVE)
+        body: dict[str, Any] = {"currency": "EUR", "amount": 1000, "description": MARK, **fields}
+        if transactions:
+            body["transactions"] = list(transactions)
+        return self.call("POST", ORDERS, {key: value for key, value in body.items() if value is not ...})
+
+    def order(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
+        """Create an order that a probe needs.
+
+        Raises:
+            CannotTell: the service refuses it.
+        """
+        answer = self.create(*transactions, **fields)
+        if not answer.is_success or answer.at("id") is MISSING:
+            method = transactions[0]["payment_method"] if transactions else "no transaction"
+            raise CannotTell(
+                f"an order with {method} is refused: {answer.summary}: {answer.at('error.value')}"
+            )
+        return answer
+
+    def with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
+        """Create an order with lines and a customer, as methods with a screening need."""
+        return self.order(by(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
+
+    def read(self, order: ServiceAnswer, *blocks: str) -> ServiceAnswer:
+        """Read an order again."""
+        query = "&".join(f"fields[]={block}" for block in blocks)
+        return self.call("GET", f"{ORDERS}{order.at('id')}/" + (f"?{query}" if query else ""))
+
+    def take(self, order: ServiceAnswer, what: str, body: Any = None, **options: Any) -> ServiceAnswer:
+        """Capture or void: ``what`` is the end of the path, such as ``captures/amount/``."""
+        place = f"{ORDERS}{order.at('id')}/transactions/{order.at('transactions[0].id')}/{what}"
+        return self.call("POST", place, body, **options)
+
+    def refund(self, order: ServiceAnswer, body: Any) -> ServiceAnswer:
+        """Refund an order."""
+        return self.call("POST", f"{ORDERS}{order.at('id')}/refunds/", body)
+
+    @cached_property
+    def issuer(self) -> str:
+        """The first bank of the issuers list.
+
+        Raises:
+            CannotTell: there is none.
+        """
+        issuer = self.call("GET", "/v1/bank-redirect-nl/issuers/").at("[0].id")
+        if not isinstance(issuer, str):
+            raise CannotTell("the issuers list names no bank")
+        return issuer
+
+    @property
+    def _reached(self) -> WebhookReceiver:
+        if self.receiver is None:
+            raise CannotTell("needs an address where the service's webhooks arrive: try --webhook-url")
+        return self.receiver
+
+    @property
+    def webhook_url(self) -> str:
+        """Where its webhooks reach this machine.
+
+        Raises:
+            CannotTell: nowhere.
+        """
+        return self._reached.url
+
+    def answer_webhooks(self, *statuses: int, delay_seconds: float = 0.0) -> None:
+        """Answer webhooks so from now on, one after the other; the last one stays.
+
+        Raises:
+            CannotTell: they do not reach this machine.
+        """
+        self._reached.clear()
+        self._reached.answer_with(*statuses, delay=delay_seconds)
+
+    def webhook_of(
+        self, order: ServiceAnswer, *, nth: int = 1, within_seconds: float = WEBHOOK_SECONDS
+    ) -> ReceivedWebhook | None:
+        """The first webhook of an order, or its ``nth``, as soon as it comes; None if it is not in time."""
+        try:
+            return self._reached.wait_for(str(order.at("id")), within_seconds, nth=nth)
+        except TimeoutError:
+            return None
+
+    # The customer
+
+    def page_of(self, order: ServiceAnswer) -> str:
+        """The address where the customer pays, with the service's scheme if it has none.
+
+        Raises:
+            CannotTell: there is none.
+        """
+        address = order.at("transactions[0].payment_url")
+        address = order.at("order_url") if address in (MISSING, None) else address
+        if not isinstance(address, str):
+            raise CannotTell("the order has no address where the customer could pay")
+        return self.absolute(address)
+
+    def absolute(self, address: str) -> str:
+        """An address with a scheme: its own, or that of the service."""
+        return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
+
+    def visit(self, order: ServiceAnswer) -> Any:
+        """Open the payment page, as the customer's browser does."""
+        return self.payer.visit(self.page_of(order))
+
+    def paid(self, *transactions: Any, **fields: Any) -> tuple[ServiceAnswer, str | None]:
+        """Create an order and let the customer pay it: the order afterwards, and where the customer went."""
+        order = self.order(*transactions, **fields)
+        method = order.at("transactions[0].payment_method")
+        amount = fields.get("amount", 1000)
+        went = self.payer.pay(self.page_of(order), f"{amount / 100:.2f} EUR with {method}")
+        return self.read(order), went
+
+    def tidy(self) -> dict[str, str]:
+        """Cancel the orders that can be cancelled and refund the others; what is left of those that stay."""
+        remaining: dict[str, str] = {}
+        self.is_interrupted = False
+        for order_id in list(self.made.orders):
+            left = self._left_of(order_id)
+            if left is not None:
+                remaining[order_id] = left
+            if left in (None, REFUNDED):
+                self.made.remove(order_id)
+        return remaining
+
+    def _left_of(self, order_id: str) -> str | None:
+        """Take an order back: None if it has ended, or what is left of it."""
+        place = f"{ORDERS}{order_id}/"
+        try:
+            if self.call("DELETE", place).is_success:
+                return None
+            order = self.call("GET", f"{place}?fields[]=amount_details")
+            if order.at("status") in ENDED or order.status == UNKNOWN:
+                return None
+            return self._given_back(order)
+        except (CannotTell, NotVerified) as why:
+            return str(why)
+
+    def _given_back(self, order: ServiceAnswer) -> str:
+        """Void what is left of an authorization, and refund what was captured; what is left then."""
+        remaining, captured = (
+            _cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
+        )
+        problems = []
+        if remaining:
+            voided = self.take(order, "voids/amount/", {"description": MARK, "amount": remaining})
+            if not voided.is_success and voided.at("error.type") != EXPIRED:
+                problems.append(f"{remaining} cents are reserved")
+        if captured and not self._refunded(order, captured):
+            is_refunded = "has-refunds" in flags_of(order)
+            problems.append(
+                f"{captured} cents were paid{', and it refuses a further refund' if is_refunded else ''}"
+            )
+        return ", ".join(problems) or REFUNDED
+
+    def _refunded(self, order: ServiceAnswer, captured: int) -> bool:
+        """Refund what is left of a payment: at once, or line by line if lines are refunded already."""
+        for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
+            answer = self.refund(order, {"description": MARK, **what})
+            if answer.is_success or answer.at("error.type") == NOTHING_LEFT:
+                return True
+        lasts = [self._line_refunded(order, line) for line in LINES]
+        return all(last.is_success or last.at("error.type") in (TOO_MUCH, NOTHING_LEFT) for last in lasts)
+
+    def _line_refunded(self, order: ServiceAnswer, line: Mapping[str, Any]) -> ServiceAnswer:
+        """Refund a line piece by piece; the last answer, which says whether more of it was left."""
+        one = {"description": MARK, "order_lines": some(1, line["merchant_order_line_id"])}
+        for _ in range(line["quantity"]):
+            answer = self.refund(order, one)
+            if not answer.is_success:
+                break
+        return answer
+
+
+def flags_of(order: ServiceAnswer) -> list[Any]:
+    """The flags of an order; none if it has no list of them."""
+    flags = order.at("flags")
+    return flags if isinstance(flags, list) else []
+
+
+def _cents(amount: Any) -> int:
+    """An amount, also as a string; 0 if it is none."""
+    text = str(amount)
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _no_auth(request: Any) -> Any:
+    """Keep ``requests`` from adding credentials of its own."""
+    return request
+
+
+UNLIMITED: Final = 0.0
+
+
+class Pace:
+    """Lets at most so many calls a second begin; 0 means as fast as they are answered."""
+
+    def __init__(self, per_second: float) -> None:
+        self._gap_seconds = 1 / per_second if per_second else 0.0
+        self._next_seconds = 0.0
+        self._lock = Lock()
+
+    def __call__(self) -> None:
+        """Wait for the next turn."""
+        if not self._gap_seconds:
+            return
+        with self._lock:
+            now = monotonic_seconds()
+            at = max(now, self._next_seconds)
+            self._next_seconds = at + self._gap_seconds
+        pause(at - now)
+
+
+def pause(seconds: float) -> None:
+    """Let real seconds pass: a server elsewhere has no clock that could be moved."""
+    if seconds > 0:
+        Event().wait(seconds)

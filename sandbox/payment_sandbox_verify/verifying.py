@@ -1,0 +1,213 @@
+"""A verification: probes against a service and against the sandbox itself, side by side."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from payment_sandbox.client.receiver import WebhookReceiver
+from payment_sandbox.fidelity.ledger import Rule, rules
+from payment_sandbox.loading import LOADING
+from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox_verify.answer import ServiceAnswer
+from payment_sandbox_verify.checks import CannotTell, Check, NotVerified, passive
+from payment_sandbox_verify.fields import beside as fields_beside
+from payment_sandbox_verify.payers import FormPayer, HandPayer
+from payment_sandbox_verify.probes import all_probes
+from payment_sandbox_verify.probing import UNREADABLE, Progress, Reported, Verdict, run, sum_up
+from payment_sandbox_verify.service import UNLIMITED, Names, Pace, Service
+
+if TYPE_CHECKING:
+    import requests
+
+    from payment_sandbox.client.client import SandboxClient
+
+OWN: Final = "it is about the control API of the sandbox, not about the service"
+WHY: Final[Mapping[str, str]] = {
+    "needs a shop without a server, or the address in the project's settings": "HOOK-03 SET-56 SET-59",
+    "needs a bank that sends money, or does not": "HOOK-13 SEPA-02 SEPA-04 SET-62",
+    "needs a customer whom the screening declines, or who has to wait": (
+        "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"
+    ),
+    "needs somebody who scans a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
+    "needs a wallet with real cards": "GPAY-01 GPAY-02 GPAY-03 GPAY-04 GPAY-05",
+    "needs a card of each kind, typed by a person": "CARD-02 CARD-07 CARD-08 GEN-02 SET-18 SET-28",
+    "needs an account with other rights": "CARD-09 FLOW-10 FLOW-11 SET-13",
+    "needs another setting of the sandbox": "SET-23 SET-39 SET-60 SET-63",
+    "takes days or years": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
+    "needs a service that knows the header": "SET-71",
+    "is about the sandbox's ledger": "SET-70",
+}
+PREFIXES: Final = ("CTL-", "SCN-")
+
+
+def untold(rules: list[Rule]) -> Iterator[tuple[str, str]]:
+    """The ids of the rules that no probe asks about, each with its reason."""
+    reasons = {rule: why for why, words in WHY.items() for rule in words.split()}
+    for rule in rules:
+        if rule["id"].startswith(PREFIXES):
+            yield rule["id"], OWN
+        elif rule["id"] in reasons:
+            yield rule["id"], reasons[rule["id"]]
+
+
+TEST_FLAG: Final = "is-test"
+OF_EVERY_ORDER: Final = ("id", "status")
+UNAUTHORIZED: Final = 401
+MODEL_KEY: Final = "sandbox-key"
+
+
+class VerificationResult(NamedTuple):
+    """What is known of every rule of the ledger, the orders left behind, all answers, and the refusals."""
+
+    reports: Mapping[str, Reported]
+    remaining: Mapping[str, str]
+    """What is left of orders, by their ids."""
+    answers: list[ServiceAnswer]
+    refusals: list[ServiceAnswer]
+    codes: int = 0
+    """QR requests that were made."""
+
+    def count(self, verdict: Verdict) -> int:
+        """How many rules have a verdict."""
+        return sum(each.verdict is verdict for each in self.reports.values())
+
+
+def is_live(service: Service) -> bool | None:
+    """Whether the service takes real money: asks with an order that nobody pays, and cancels it.
+
+    None if the order has no flags, which could tell.
+
+    Raises:
+        NotVerified: it does not answer, or not with an order.
+    """
+    try:
+        order = service.create()
+    except CannotTell as why:
+        raise NotVerified(str(why)) from None
+    if order.status == UNAUTHORIZED:
+        raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
+    if not order.is_success:
+        raise NotVerified(f"POST /v1/orders/ is {order.summary}, so this seems to be no server of this API")
+    if not all(isinstance(order.at(name), str) for name in OF_EVERY_ORDER):
+        raise NotVerified(
+            f"POST /v1/orders/ is {order.summary}, but with no order that has {' and '.join(OF_EVERY_ORDER)}:"
+            " this seems to be no server of this API"
+        )
+    service.tidy()
+    flags = order.at("flags")
+    return TEST_FLAG not in flags if isinstance(flags, list) else None
+
+
+@cache
+def usual() -> VerificationResult:
+    """What is found of the sandbox itself; it is asked once."""
+    with model() as own:
+        return verify(own.service, live=False)
+
+
+def verify(
+    service: Service,
+    *,
+    live: bool,
+    progress: Progress | None = None,
+    beside: Sequence[ServiceAnswer] = (),
+) -> VerificationResult:
+    """Ask about every rule; ``beside`` are the sandbox's own answers, which have the fields to expect."""
+    service.answers.clear()
+    try:
+        results: list[Check | Reported] = list(
+            run(list(all_probes()), service, is_live=live, progress=progress)
+        )
+        answers = list(service.answers)
+    except NotVerified as why:
+        raise NotVerified(f"{why}{_left(service.tidy())}") from None
+    except BaseException:
+        service.tidy()
+        raise
+    remaining = service.tidy()
+    with suppress(*UNREADABLE):
+        results += passive(answers)
+        results += fields_beside(answers, beside, [each for each in results if isinstance(each, Check)])
+    return found_of(results, answers, remaining)._replace(codes=service.codes)
+
+
+def _left(orders: Mapping[str, str]) -> str:
+    return f"; these orders are left there: {', '.join(orders)}" if orders else ""
+
+
+def found_of(
+    checks: Sequence[Check | Reported],
+    answers: list[ServiceAnswer],
+    remaining: Mapping[str, str],
+    otherwise: str | None = None,
+) -> VerificationResult:
+    """Sum up checks; ``otherwise`` is why nothing is known of a rule that nobody checked."""
+    verdicts = sum_up(checks)
+    known = rules()
+    for rule, why in untold(known):
+        verdicts.setdefault(rule, Reported(rule, Verdict.UNKNOWN, why))
+    if otherwise is not None:
+        for each in known:
+            verdicts.setdefault(each["id"], Reported(each["id"], Verdict.UNKNOWN, otherwise))
+    refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
+    return VerificationResult(_in_order(verdicts, known), remaining, answers, refusals)
+
+
+def _in_order(verdicts: Mapping[str, Reported], known: list[Rule]) -> dict[str, Reported]:
+    return {rule["id"]: verdicts[rule["id"]] for rule in known if rule["id"] in verdicts}
+
+
+class Model(NamedTuple):
+    """The sandbox itself as a service to compare with, and the client that moves its clock."""
+
+    service: Service
+    client: "SandboxClient"
+
+
+@contextmanager
+def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
+    """A server of its own, with a project of its own.
+
+    Raises:
+        SandboxError: it has no such ``settings``.
+    """
+    with LOADING:
+        from payment_sandbox.client.client import SandboxClient
+        from payment_sandbox.serving.config import ServerConfig
+        from payment_sandbox.serving.server import build
+
+    with build(ServerConfig()) as server, direct_session() as session:
+        first = SandboxClient(server.url, MODEL_KEY, session=session)
+        client = first.create_project(**(settings or {}))
+        receiver = WebhookReceiver()
+        try:
+            service = service_at(
+                server.url,
+                client.api_key,
+                session,
+                pause=lambda seconds: client.clock.advance(timedelta(seconds=seconds)),
+                receiver=receiver,
+            )
+            yield Model(service, client)
+        finally:
+            receiver.close()
+
+
+def service_at(
+    url: str,
+    key: str,
+    session: "requests.Session",
+    *,
+    pause: Callable[[float], Any],
+    pace: Pace | None = None,
+    receiver: WebhookReceiver | None = None,
+    ask: Callable[[str], bool] | None = None,
+    names: Names | None = None,
+) -> Service:
+    """A service where a program pays, which reads the forms of pages; or a person, whom ``ask`` asks."""
+    wait = pace or Pace(UNLIMITED)
+    forms = FormPayer(session, wait)
+    payer = forms if ask is None else HandPayer(forms, ask)
+    return Service(url, key, session, payer, wait, pause, receiver, names)

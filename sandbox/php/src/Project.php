@@ -1,0 +1,279 @@
+<?php
+
+declare(strict_types=1);
+
+namespace PaymentSandbox;
+
+/** A project for one test: a key, a frozen clock and orders of its own. */
+final class Project
+{
+    private const POLL_SECONDS = 10;
+    private const CALL_SECONDS = 90; // longer than any wait that the server allows
+
+    /** @var (callable(Webhook): mixed)|null */
+    private $handler = null;
+    private string $listener;
+    private string $forwardTo;
+
+    private function __construct(
+        /** The address of both APIs, for the code under test. */
+        public readonly string $url,
+        /** The key of this project, for the code under test: the user name of HTTP Basic. */
+        public readonly string $apiKey,
+        public readonly string $projectId = '',
+    ) {
+        $this->listener = bin2hex(random_bytes(8));
+    }
+
+    /** @param array<string, mixed> $settings such as ['mode' => 'live'] */
+    public static function create(array $settings = []): self
+    {
+        $server = new self(Server::url(), '');
+        $made = $server->call('POST', '/control/projects/', ['clock' => 'frozen'] + $settings);
+        $project = new self($server->url, $made['api_key'], $made['project_id']);
+        if (Server::isShared()) {
+            register_shutdown_function($project->close(...));
+        }
+        return $project;
+    }
+
+    /**
+     * Make any call of the merchant API or the control API. Meanwhile, webhooks go to the handler, if there is one.
+     *
+     * @param array<string, mixed>|null $body
+     * @return array<string, mixed>
+     * @throws SandboxError the sandbox refused it
+     */
+    public function call(string $method, string $path, ?array $body = null): array
+    {
+        $call = $this->prepare($method, $path, $body);
+        $multi = curl_multi_init();
+        curl_multi_add_handle($multi, $call);
+        $poll = null;
+        try {
+            do {
+                if ($poll === null && $this->handler !== null) {
+                    $poll = $this->prepare('POST', '/control/listener/next/', $this->listening(self::POLL_SECONDS));
+                    curl_multi_add_handle($multi, $poll);
+                }
+                curl_multi_exec($multi, $running);
+                curl_multi_select($multi, 0.005); // short: some steps of curl wait for no socket
+                [$poll, $isDone] = $this->progress($multi, $call, $poll);
+            } while (!$isDone);
+            return $this->answer($call);
+        } finally {
+            array_map(fn (\CurlHandle $each) => curl_multi_remove_handle($multi, $each), array_filter([$call, $poll]));
+        }
+    }
+
+    /**
+     * Pay as the customer; returns the order when all webhooks are answered.
+     *
+     * @param array<string, mixed> $more such as ['card' => 'challenge']
+     * @return array<string, mixed>
+     */
+    public function pay(string $orderId, array $more = []): array
+    {
+        return $this->act($orderId, ['actor' => 'customer', 'action' => 'pay'] + $more);
+    }
+
+    /**
+     * Act as the customer, bank, screening or processor; returns the order when all webhooks are answered.
+     *
+     * @param array<string, mixed> $action such as ['actor' => 'bank', 'action' => 'credit']
+     * @return array<string, mixed>
+     */
+    public function act(string $orderId, array $action): array
+    {
+        $this->call('POST', "/control/orders/$orderId/act/", $action);
+        $this->settle();
+        return $this->order($orderId);
+    }
+
+    /**
+     * Let time pass: a period such as 'PT30M', or ['to' => time] or ['until' => 'idle'].
+     *
+     * @param string|array<string, string> $by
+     * @return array<string, mixed> the events on the way
+     */
+    public function advance(string|array $by): array
+    {
+        return $this->call('POST', '/control/clock/advance/', is_string($by) ? ['by' => $by] : $by);
+    }
+
+    /** Wait until all webhooks are answered, such as after a call of the shop. */
+    public function settle(): void
+    {
+        $this->call('GET', '/control/wait/?idle=1&timeout=60');
+    }
+
+    /**
+     * The order as the sandbox has it; the review does not count it as a read by the shop.
+     *
+     * @return array<string, mixed>
+     */
+    public function order(string $orderId): array
+    {
+        return $this->call('GET', "/control/orders/$orderId/")['order'];
+    }
+
+    /** @param string|array<string, mixed> $scenario a name, or a whole one */
+    public function scenario(string|array $scenario): void
+    {
+        $this->call('PUT', '/control/scenario/', is_string($scenario) ? ['name' => $scenario] : $scenario);
+    }
+
+    /** @param array<string, list<array<string, mixed>>> $faults of requests ("faults") and of "webhooks" */
+    public function faults(array $faults): void
+    {
+        $this->call('PUT', '/control/faults/', $faults);
+    }
+
+    /** @return list<array<string, mixed>> */
+    public function webhooks(?string $orderId = null): array
+    {
+        return $this->call('GET', '/control/webhooks/' . ($orderId === null ? '' : "?order_id=$orderId"))['items'];
+    }
+
+    /** @return list<array<string, mixed>> the mistakes of the integration so far */
+    public function review(): array
+    {
+        return $this->call('GET', '/control/review/')['items'];
+    }
+
+    /** The timeline and the findings as text. */
+    public function report(): string
+    {
+        return $this->call('GET', '/control/report/')['text'];
+    }
+
+    /**
+     * Deliver all webhooks of the project to a handler in this process; the server need not reach the shop.
+     *
+     * It runs while the test waits in act(), advance() or settle(), and returns the HTTP status; null is 204.
+     *
+     * @param callable(Webhook): (int|null|void) $handler
+     */
+    public function deliverTo(callable $handler, string $path = '/webhook'): void
+    {
+        $this->forwardTo = "http://127.0.0.1$path";
+        $this->handler = $handler;
+        $this->deliver($this->direct('POST', '/control/listener/next/', $this->listening(0)));
+    }
+
+    /** Add the report to the message of a failed test. */
+    public function explain(\Throwable $failure): void
+    {
+        try {
+            $report = $this->report();
+        } catch (\RuntimeException $missing) {
+            $report = "the timeline could not be read: {$missing->getMessage()}";
+        }
+        $message = new \ReflectionProperty($failure instanceof \Error ? \Error::class : \Exception::class, 'message');
+        $message->setValue($failure, rtrim($failure->getMessage()) . "\n\n--- payment sandbox ---\n$report\n");
+    }
+
+    /** Delete the project; nothing that is still due happens. */
+    public function close(): void
+    {
+        $this->handler = null;
+        try {
+            $this->direct('DELETE', '/control/project/');
+        } catch (\RuntimeException) {
+            // the test has deleted it, or the server is gone
+        }
+    }
+
+    /** @return array<string, mixed> */
+    private function listening(int $timeout): array
+    {
+        return ['listener' => $this->listener, 'forward_to' => $this->forwardTo, 'timeout' => $timeout];
+    }
+
+    /** @return array{\CurlHandle|null, bool} the poll, if it goes on, and whether the call is answered */
+    private function progress(\CurlMultiHandle $multi, \CurlHandle $call, ?\CurlHandle $poll): array
+    {
+        $isDone = false;
+        while (($ended = curl_multi_info_read($multi)) !== false) {
+            if ($ended['handle'] === $poll) {
+                curl_multi_remove_handle($multi, $poll);
+                $this->deliver($this->answer($poll));
+                $poll = null;
+            } elseif ($ended['handle'] === $call) {
+                $isDone = true;
+            }
+        }
+        return [$poll, $isDone];
+    }
+
+    /** @param array<string, mixed> $offers */
+    private function deliver(array $offers): void
+    {
+        $handler = $this->handler;
+        $this->handler = null; // calls in it get no webhooks: the next comes after the answer to this one
+        foreach ($handler === null ? [] : $offers['items'] as $offer) {
+            $webhook = new Webhook($offer['url'], $offer['headers'], $offer['body'], $offer['order_id']);
+            $answer = ['id' => $offer['id']] + self::handle($webhook, $handler);
+            $this->direct('POST', '/control/listener/answers/', $answer);
+        }
+        $this->handler = $handler;
+    }
+
+    /** @return array<string, mixed> the shop's answer */
+    private static function handle(Webhook $webhook, callable $handler): array
+    {
+        try {
+            $status = $handler($webhook);
+            return ['status' => is_int($status) ? $status : 204];
+        } catch (\Throwable $failed) {
+            return ['status' => 500, 'body' => get_class($failed) . ": {$failed->getMessage()}"];
+        }
+    }
+
+    /**
+     * @param array<string, mixed>|null $body
+     * @return array<string, mixed>
+     */
+    private function direct(string $method, string $path, ?array $body = null): array
+    {
+        $call = $this->prepare($method, $path, $body);
+        curl_exec($call);
+        return $this->answer($call);
+    }
+
+    /** @param array<string, mixed>|null $body */
+    private function prepare(string $method, string $path, ?array $body): \CurlHandle
+    {
+        $call = curl_init($this->url . $path) ?: throw new \RuntimeException("$this->url is no address");
+        $key = base64_encode("$this->apiKey:");
+        $authorization = $this->apiKey === '' ? 'Bearer ' . getenv('SANDBOX_CONTROL_TOKEN') : "Basic $key";
+        curl_setopt_array($call, [
+            CURLOPT_CUSTOMREQUEST => $method,
+            CURLOPT_HTTPHEADER => ["Authorization: $authorization", 'Content-Type: application/json', 'Expect:'],
+            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_TIMEOUT => self::CALL_SECONDS,
+            CURLOPT_PROXY => '',
+        ]);
+        if ($body !== null) {
+            curl_setopt($call, CURLOPT_POSTFIELDS, json_encode((object) $body, JSON_THROW_ON_ERROR));
+        }
+        return $call;
+    }
+
+    /** @return array<string, mixed> */
+    private function answer(\CurlHandle $call): array
+    {
+        $status = (int) curl_getinfo($call, CURLINFO_RESPONSE_CODE);
+        $text = (string) curl_multi_getcontent($call);
+        $data = $text === '' && $status !== 0 ? [] : json_decode($text, true);
+        if ($status >= 400 && isset($data['error']['type'])) {
+            throw new SandboxError($status, $data['error']);
+        }
+        if (!is_array($data) || $status >= 400) {
+            $problem = $status === 0 ? (curl_error($call) ?: 'nothing answers') : "something else answered $status";
+            $hint = Server::isShared() ? '; unset SANDBOX_URL to start one for the tests' : '';
+            throw new \RuntimeException("no payment sandbox at $this->url: $problem$hint");
+        }
+        return $data;
+    }
+}

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace PaymentSandbox;
+
+/**
+ * The sandbox of this process: at SANDBOX_URL; started with the command in SANDBOX_COMMAND; or with payment-sandbox,
+ * uvx or docker on the PATH, in this order. It stops with this process, however that ends.
+ */
+final class Server
+{
+    private const INSTALL = "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command "
+        . 'that starts it, such as "python3 payment-sandbox.pyz", or SANDBOX_URL to the address of a running one).';
+    private const START_SECONDS = 120; // uvx and Docker may have to fetch it first
+
+    private const NO_PROGRAM = 127; // the exit code of a process whose program does not exist
+
+    private static ?string $url = null;
+
+    public static function url(): string
+    {
+        return self::$url ??= rtrim((string) getenv('SANDBOX_URL'), '/') ?: self::start();
+    }
+
+    /** Whether others use it, too, so that projects must not stay there. */
+    public static function isShared(): bool
+    {
+        return (bool) getenv('SANDBOX_URL');
+    }
+
+    private static function start(): string
+    {
+        $folder = sys_get_temp_dir() . '/payment-sandbox-' . bin2hex(random_bytes(6));
+        mkdir($folder);
+        chmod($folder, 0777); // a container's user writes there
+        try {
+            return self::serve($folder, ...self::findCommand($folder));
+        } finally {
+            array_map('unlink', glob("$folder/*") ?: []);
+            rmdir($folder);
+        }
+    }
+
+    /** @return array{list<string>, string} the command before "serve", and the ready file as the server sees it */
+    private static function findCommand(string $folder): array
+    {
+        $own = "$folder/ready.json";
+        if (preg_match_all('/"[^"]*"|\'[^\']*\'|\S+/', (string) getenv('SANDBOX_COMMAND'), $words) > 0) {
+            return [preg_replace('/^(["\'])(.*)\1$/', '$2', $words[0]) ?? $words[0], $own];
+        }
+        if (self::isInstalled('payment-sandbox')) {
+            return [['payment-sandbox'], $own];
+        }
+        if (self::isInstalled('uvx')) {
+            return [['uvx', '--from', 'payment-sandbox[server]', 'payment-sandbox'], $own];
+        }
+        if (!self::isInstalled('docker')) {
+            throw new \RuntimeException('payment-sandbox is not installed. ' . self::INSTALL);
+        }
+        $run = ['docker', 'run', '--rm', '-i', '--network', 'host', '-v', "$folder:/ready"];
+        return [[...$run, '-e', 'SANDBOX_HOST=127.0.0.1', '-e', 'SANDBOX_STATE=', 'payment-sandbox'], '/ready/ready.json'];
+    }
+
+    private static function isInstalled(string $program): bool
+    {
+        $name = PHP_OS_FAMILY === 'Windows' ? "$program.exe" : $program;
+        foreach (explode(PATH_SEPARATOR, (string) getenv('PATH')) as $folder) {
+            if ($folder !== '' && is_file("$folder/$name")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** @param list<string> $command */
+    private static function serve(string $folder, array $command, string $file): string
+    {
+        $options = ['serve', '--port', '0', '--quiet', '--stop-with-stdin', '--ready-file', $file];
+        $streams = [['pipe', 'r'], ['file', "$folder/output", 'w'], ['file', "$folder/errors", 'w']];
+        $server = @proc_open([...$command, ...$options], $streams, $pipes);
+        $ended = $server === false ? "there is no $command[0]" : null;
+        for ($waited = 0.0; $ended === null && !is_file("$folder/ready.json"); $waited += 0.02) {
+            usleep(20_000);
+            $status = proc_get_status($server);
+            if (!$status['running']) {
+                $said = preg_replace('/\s+/', ' ', trim((string) file_get_contents("$folder/errors")));
+                $ended = $status['exitcode'] === self::NO_PROGRAM ? "there is no $command[0]" : "it ended with {$status['exitcode']}: $said";
+            } elseif ($waited > self::START_SECONDS) {
+                $ended = 'it did not become ready';
+            }
+        }
+        if ($ended !== null || $server === false) {
+            $shown = implode(' ', $command);
+            throw new \RuntimeException("the sandbox did not start with \"$shown\": " . rtrim((string) $ended, '.') . '. ' . self::INSTALL);
+        }
+        register_shutdown_function(function () use ($server, $pipes): void {
+            fclose($pipes[0]); // the server stops once this pipe is closed, also if this process is killed
+            proc_close($server);
+        });
+        return json_decode((string) file_get_contents("$folder/ready.json"), true)['url'];
+    }
+}

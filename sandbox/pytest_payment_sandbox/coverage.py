@@ -1,0 +1,175 @@
+"""What a suite has met, as code coverage tells which lines it ran."""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from payment_sandbox.operations.coverage import (
+    METHOD,
+    CaseMet,
+    CoverageGroup,
+    Covered,
+    Met,
+    covered,
+    enabled_methods,
+    met_by,
+    met_of,
+)
+from payment_sandbox.operations.review import review
+from pytest_payment_sandbox.rehearsal.report import JSON, page, save
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.client import SandboxClient
+    from payment_sandbox.testing.project import PaymentSandbox
+
+TESTS_SHOWN: Final = 3
+
+
+def lines(coverage: Covered) -> list[str]:
+    """The matrix for a terminal: a line for each row, with what is missing."""
+    rows = [*coverage.methods, *coverage.others]
+    width = max((len(row.title) for row in rows), default=0)
+    shown = [f"  {row.title:{width}}  {_share(row):>14}{_missing(row)}" for row in rows]
+    if not coverage.is_chosen:
+        shown.append("  only methods that the suite has used; set payment_methods to see all that you offer")
+    return [*shown, f"  methods, in all: {coverage.percent:.0f} %"]
+
+
+def _share(row: CoverageGroup) -> str:
+    count = len(row.cells)
+    return f"{row.met} of {count}, {100 * row.met / count:3.0f} %"
+
+
+def _missing(row: CoverageGroup) -> str:
+    never = f"  never: {', '.join(row.missing)}" if row.missing else ""
+    return never + (f"  answered wrongly: {', '.join(row.wrong)}" if row.wrong else "")
+
+
+def write(path: Path, coverage: Covered) -> None:
+    """Write the matrix into an .html or a .json file."""
+    save(path, _json(coverage) if path.suffix == JSON else html(coverage))
+
+
+def _json(coverage: Covered) -> str:
+    rows: list[dict[str, Any]] = [
+        {
+            "row": row.title,
+            "cells": {name: list(cell.right) for name, cell in row.cells.items()},
+            "wrong": {name: list(cell.wrong) for name, cell in row.cells.items() if cell.wrong},
+        }
+        for row in (*coverage.methods, *coverage.others)
+    ]
+    return json.dumps({"percent": round(coverage.percent, 1), "rows": rows}, indent=1)
+
+
+def html(coverage: Covered) -> str:
+    """The matrix as a page without scripts: each cell names the tests that met it."""
+    heading = f"Payment coverage: {coverage.percent:.0f} %"
+    return page("Payment coverage", heading, map(_section, (*coverage.methods, *coverage.others)))
+
+
+def _section(row: CoverageGroup) -> str:
+    return f"<h2>{escape(row.title)}: {_share(row)}</h2><ul>{_items(row)}</ul>"
+
+
+def _items(row: CoverageGroup) -> str:
+    return "".join(f"<li>{_cell(name, cell)}</li>" for name, cell in row.cells.items())
+
+
+def _cell(name: str, cell: CaseMet) -> str:
+    tests = cell.right or cell.wrong
+    if not tests:
+        return f"<strong>{escape(name)}: never</strong>"
+    if not cell.right:
+        name = f"{name}, answered wrongly"
+    more = f" and {len(tests) - TESTS_SHOWN} more" if len(tests) > TESTS_SHOWN else ""
+    return f"{escape(name)}: <span class='test'>{escape(', '.join(tests[:TESTS_SHOWN]))}{more}</span>"
+
+
+PROPERTY: Final = "payment_coverage"
+TOO_LITTLE: Final = 1
+
+
+def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
+    """Note what happened in the project of a test, also on a server in another process.
+
+    Mistakes against the rules in ``expect`` are meant.
+    """
+    own = project.server.project_of(project.api_key)
+    if own is not None:
+        findings = [each for each in review(own.epoch) if each.rule not in expect]
+        met, methods = met_by(own, findings), enabled_methods(own)
+    else:
+        met, methods = _asked(project.client)
+    noted = {
+        "right": sorted(list(one) for one, cell in met.items() if cell.right or cell.by_hand),
+        "wrong": sorted(list(one) for one, cell in met.items() if cell.wrong),
+        "methods": methods,
+    }
+    report.user_properties.append((PROPERTY, noted))
+
+
+def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
+    """What a server tells of a project."""
+    answer = client.call("GET", "/control/coverage/")
+    met = {
+        met_of(row["group"], row["name"], cell["what"]): CaseMet(
+            cell["met_by"], cell["wrong"], cell["by_hand"]
+        )
+        for row in answer["items"]
+        for cell in row["cells"]
+    }
+    methods = [row["name"] for row in answer["items"] if row["group"] == METHOD]
+    return met, methods if answer["is_chosen"] else []
+
+
+class CoverageOfSuite:
+    """Collects what all tests have met, also on workers of pytest-xdist, and tells it at the end."""
+
+    def __init__(self, fail_under: float, file: str | None) -> None:
+        self._fail_under = fail_under
+        self._file = file
+        self._right: dict[Met, list[str]] = defaultdict(list)
+        self._wrong: dict[Met, list[str]] = defaultdict(list)
+        self._methods: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect what one test has met."""
+        for name, value in report.user_properties:
+            if name == PROPERTY and isinstance(value, dict):
+                self._methods |= set(value["methods"])
+                for tests, noted in ((self._right, value["right"]), (self._wrong, value["wrong"])):
+                    for one in noted:
+                        tests[Met(*one)].append(report.nodeid)
+
+    @property
+    def _covered(self) -> Covered:
+        known = {*self._right, *self._wrong}
+        cells = {one: CaseMet(self._right.get(one, ()), self._wrong.get(one, ())) for one in known}
+        return covered(cells, self._methods)
+
+    @property
+    def _is_too_little(self) -> bool:
+        return self._covered.percent < self._fail_under
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a run that met too little."""
+        if self._is_too_little and not session.exitstatus:
+            session.exitstatus = TOO_LITTLE
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Tell the matrix."""
+        terminalreporter.write_line("payment coverage:")
+        for line in lines(self._covered):
+            terminalreporter.write_line(line)
+        if self._is_too_little:
+            terminalreporter.write_line(f"  that is under the {self._fail_under:g} % asked for", red=True)
+        if self._file:
+            write(Path(self._file), self._covered)
+            terminalreporter.write_line(f"  by which tests, is in {self._file}")

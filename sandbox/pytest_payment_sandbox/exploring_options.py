@@ -1,0 +1,129 @@
+"""The options of rehearsals and coverage; light, because every run of pytest loads them."""
+
+import math
+
+import pytest
+
+from payment_sandbox.loading import LOADING
+
+BUDGET_SECONDS = 60.0
+
+
+def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
+    """Add the command-line flags, and the ini option."""
+    _add_rehearsal_options(group)
+    _add_coverage_options(parser, group)
+
+
+def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--payment-rehearse",
+        action="store_true",
+        help="run every test again with one thing changed at a time",
+    )
+    group.addoption(
+        "--payment-rehearse-only",
+        metavar="VARIATION",
+        help="run the tests with this variation only, such as webhook:2:twice",
+    )
+    group.addoption(
+        "--payment-rehearse-budget",
+        metavar="SECONDS",
+        help="how long all variations may take, such as 90s or 10m (default: 60s)",
+    )
+    group.addoption(
+        "--payment-rehearse-report",
+        metavar="FILE",
+        help="write the findings of a rehearsal into this .html or .json file",
+    )
+
+
+def _add_coverage_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--payment-coverage",
+        action="store_true",
+        help="say at the end which ends of payments, webhooks, refusals and scenario rules the suite has met",
+    )
+    group.addoption(
+        "--payment-coverage-report",
+        metavar="FILE",
+        help="write it, with the tests, into an .html or .json file",
+    )
+    group.addoption(
+        "--payment-coverage-fail-under",
+        metavar="PERCENT",
+        help="fail the run if fewer ends of the methods were met",
+    )
+    parser.addini("payment_coverage_fail_under", "as --payment-coverage-fail-under", default="0")
+
+
+def check_options(config: pytest.Config) -> None:
+    """Check what can be checked before any test runs.
+
+    Raises:
+        pytest.UsageError: an option is wrong.
+    """
+    rehearsal_seconds(config)
+    for option in ("payment_rehearse_report", "payment_coverage_report"):
+        _check_report(option, config.getoption(option))
+    coverage_fail_under(config)
+
+
+def rehearsal_seconds(config: pytest.Config) -> float:
+    """How long all variations of a rehearsal may take.
+
+    Raises:
+        pytest.UsageError: it is not a time.
+    """
+    text: str | None = config.getoption("payment_rehearse_budget")
+    if text is None:
+        return BUDGET_SECONDS
+    with LOADING:
+        from pytest_payment_sandbox.rehearsal.run import seconds_of
+
+    try:
+        return seconds_of(text)
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--payment-rehearse-budget {wrong}") from None
+
+
+def _check_report(option: str, name: str | None) -> None:
+    if not name:
+        return
+    with LOADING:
+        from pytest_payment_sandbox.rehearsal.run import check_report
+
+    try:
+        check_report(name)
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--{option.replace('_', '-')} {wrong}") from None
+
+
+def is_covered(config: pytest.Config) -> bool:
+    """Whether the run tells what it has met."""
+    return bool(config.getoption("payment_coverage") or config.getoption("payment_coverage_report"))
+
+
+def coverage_fail_under(config: pytest.Config) -> float:
+    """How many percent a run has to meet.
+
+    Raises:
+        pytest.UsageError: it is no number from 0 to 100.
+    """
+    given: str | None = config.getoption("payment_coverage_fail_under")
+    text = given or config.getini("payment_coverage_fail_under")
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = math.nan
+    if not 0 <= percent <= 100:
+        name = "--payment-coverage-fail-under" if given else "payment_coverage_fail_under"
+        raise pytest.UsageError(f"{name} takes a number from 0 to 100, not {text!r}")
+    return percent
+
+
+def is_rehearsed(item: pytest.Item) -> bool:
+    """Whether a test is rehearsed, by the option or by its marker."""
+    config = item.config
+    is_asked = config.getoption("payment_rehearse") or config.getoption("payment_rehearse_only")
+    return bool(is_asked) or item.get_closest_marker("payment_rehearse") is not None

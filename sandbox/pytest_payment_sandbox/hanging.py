@@ -1,0 +1,80 @@
+"""Gives up runs of a rehearsal that hang: at first only the run, and if that does not help, the process."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Event, Thread, get_ident
+from typing import Final
+
+import pytest
+
+from payment_sandbox.serving.threads import start
+from payment_sandbox.testing.shops.tracebacks import place_in
+
+SECONDS_MIN: Final = 5.0
+SECONDS_MAX: Final = 20.0
+TIMES_AS_LONG: Final = 4  # as the test as it is takes
+UNWIND_SECONDS: Final = 3.0
+FRAME: Final = "  File "
+
+
+def allowed_seconds(left_seconds: float, baseline_seconds: float) -> float:
+    """How long a run may take, if this much of the budget is left."""
+    return min(SECONDS_MAX, max(SECONDS_MIN, left_seconds)) + TIMES_AS_LONG * baseline_seconds
+
+
+class Watch:
+    """Watches the run that this thread is about to begin, from a thread of its own.
+
+    A run that takes too long is given up: its next call of the sandbox ends it. One that makes no call is
+    abandoned. Both get to know where it was.
+    """
+
+    def __init__(
+        self, seconds: float, give_up: Callable[[str], None], abandon: Callable[[str], None]
+    ) -> None:
+        self._seconds = seconds
+        self._give_up = give_up
+        self._abandon = abandon
+        self._is_over = Event()
+        self._watched = get_ident()
+        self._thread = Thread(target=self._watch, name="rehearsal watch", daemon=True)
+
+    def __enter__(self) -> "Watch":
+        start(self._thread)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        if self._is_over.wait(self._seconds):
+            return
+        self._give_up(place_in(self._watched))
+        if not self._is_over.wait(UNWIND_SECONDS):
+            self._abandon(place_in(self._watched))
+
+
+def last_line(place: str) -> str:
+    """The innermost frame of a place in one line, such as ``File "shop.py", line 7, in look``."""
+    frames = [line.strip() for line in place.splitlines() if line.startswith(FRAME)]
+    return frames[-1] if frames else "unknown code"
+
+
+def end_process(item: pytest.Item, reports: Sequence[pytest.TestReport]) -> None:
+    """Report a test whose thread cannot be stopped, and end the process, as pytest-timeout does."""
+    config, session = item.config, item.session
+    with suppress(Exception):
+        config.pluginmanager.getplugin("capturemanager").suspend_global_capture(in_=True)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    if not hasattr(config, "workerinput"):  # a worker of pytest-xdist is replaced by another one
+        session._setupstate.stack.clear()  # the fixtures of the test are in use
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        with suppress(Exception):
+            config.hook.pytest_sessionfinish(session=session, exitstatus=session.exitstatus)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(pytest.ExitCode.TESTS_FAILED)

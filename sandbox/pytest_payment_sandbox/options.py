@@ -1,0 +1,274 @@
+"""The plugin's command-line flags, ini options and markers; light, because every run of pytest loads it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import pytest
+
+from payment_sandbox.loading import LOADING
+from pytest_payment_sandbox import exploring_options
+from pytest_payment_sandbox.exploring_options import is_rehearsed
+
+if TYPE_CHECKING:
+    from payment_sandbox.testing.unittesting import OfMarkers
+
+OFF, WARN, ERROR = "off", "warn", "error"
+FIXTURES = (
+    "payment_sandbox",
+    "class_payment_sandbox",
+    "module_payment_sandbox",
+    "session_payment_sandbox",
+)
+FILES = (".yaml", ".yml", ".json")
+EXPECT = "expect"
+ASKING = ("payment_intercept", "payment_scenario", "payment_settings")  # markers that set a project up
+MARKERS = (
+    "payment_scenario(scenario): the scenario that the test's project starts with: a name or a file",
+    "payment_settings(**settings): the settings of the test's project",
+    "payment_intercept(*urls, key=None): requests to these addresses come to the test's project; "
+    "key is the one that the shop has built in",
+    "payment_review(mode, expect=[rules]): off, warn or error: what to do about mistakes that the review "
+    "finds in this test, except those that are meant",
+    "payment_webhook_sequences: run the test once per sequence in which webhooks can arrive",
+    "payment_rehearse: rehearse this test: run it again with one thing changed at a time",
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add the command-line flags, and the ini options."""
+    group = parser.getgroup("payment sandbox")
+    group.addoption(
+        "--payment-scenario",
+        metavar="NAME",
+        help="the scenario that every project starts with, unless its test has a payment_scenario marker",
+    )
+    group.addoption(
+        "--payment-review",
+        choices=(OFF, WARN, ERROR),
+        help="after every test, review what the shop did: warn of mistakes, or fail the test (error)",
+    )
+    group.addoption(
+        "--payment-seed",
+        metavar="NUMBER",
+        type=int,
+        help="the seed of every project, for the same identifiers",
+    )
+    exploring_options.add_options(parser, group)
+    parser.addini(
+        "payment_scenarios", "folders with scenario files, to use by name", type="paths", default=[]
+    )
+    parser.addini("payment_scenario", "as --payment-scenario", default="")
+    parser.addini("payment_review", "as --payment-review", default=OFF)
+    parser.addini("payment_seed", "as --payment-seed", default="")
+    parser.addini("payment_settings", "settings of every project, one per line: mode = live", type="linelist")
+    parser.addini("payment_intercept", "addresses whose requests come to the sandbox", type="linelist")
+
+
+def check_options(config: pytest.Config) -> None:
+    """Check what can be checked before any test runs.
+
+    Raises:
+        pytest.UsageError: an option is wrong.
+    """
+    scenario_folders(config)
+    suite_settings(config)
+    suite_seed(config)
+    exploring_options.check_options(config)
+    _checked_mode(config.getini("payment_review"))
+    scenario = suite_scenario(config)
+    if scenario is not None and scenario.endswith(FILES):
+        _found(Path(scenario), config.rootpath)
+
+
+def scenario_folders(config: pytest.Config) -> list[Path]:
+    """The folders with scenario files.
+
+    Raises:
+        pytest.UsageError: one does not exist.
+    """
+    folders = [Path(folder) for folder in config.getini("payment_scenarios")]
+    for folder in folders:
+        if not folder.is_dir():
+            raise pytest.UsageError(f"payment_scenarios: there is no folder {folder}")
+    return folders
+
+
+def suite_scenario(config: pytest.Config) -> str | None:
+    """The scenario of the whole suite."""
+    return config.getoption("payment_scenario") or config.getini("payment_scenario") or None
+
+
+def suite_settings(config: pytest.Config) -> dict[str, Any]:
+    """The settings of every project.
+
+    Raises:
+        pytest.UsageError: a line is not a setting.
+    """
+    settings: dict[str, Any] = {}
+    for line in config.getini("payment_settings"):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not name:
+            raise pytest.UsageError(f"payment_settings takes lines such as mode = live, not {line!r}")
+        settings[name] = _value(value)
+    return settings
+
+
+def suite_seed(config: pytest.Config) -> int | None:
+    """The seed of the suite.
+
+    Raises:
+        pytest.UsageError: it is not a number.
+    """
+    text = config.getini("payment_seed")
+    seed: int | None = config.getoption("payment_seed")
+    if seed is not None or not text:
+        return seed
+    try:
+        return int(text)
+    except ValueError:
+        raise pytest.UsageError(f"payment_seed takes a number, not {text!r}") from None
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def review_mode(item: pytest.Item) -> str:
+    """What to do about the mistakes that a test shows.
+
+    Raises:
+        pytest.UsageError: the marker or ini option names something else.
+    """
+    usual: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
+    marker = item.get_closest_marker("payment_review")
+    if marker is None:
+        return _checked_mode(usual)
+    named = {name: value for name, value in marker.kwargs.items() if name != EXPECT}
+    given = [*marker.args, *named.values()]
+    if len(given) > 1 or named.keys() - {"mode"} or not (given or marker.kwargs):
+        raise pytest.UsageError(f"payment_review takes one of {OFF}, {WARN} and {ERROR}")
+    return _checked_mode(given[0] if given else usual)
+
+
+def review_expected(item: pytest.Item) -> tuple[str, ...]:
+    """The rules that a test breaks on purpose.
+
+    Raises:
+        pytest.UsageError: they are no list of rules of the ledger.
+    """
+    marker = item.get_closest_marker("payment_review")
+    expected = marker.kwargs.get(EXPECT, ()) if marker is not None else ()
+    if not expected:
+        return ()
+    with LOADING:
+        from payment_sandbox.fidelity.ledger import rule_texts
+
+    unknown = (
+        [rule for rule in expected if rule not in rule_texts()]
+        if isinstance(expected, list | tuple)
+        else [expected]
+    )
+    if unknown:
+        raise pytest.UsageError(
+            f"payment_review: {EXPECT} takes rules such as ['CAP-04'], not {unknown[0]!r}"
+        )
+    return tuple(expected)
+
+
+def _checked_mode(mode: Any) -> str:
+    if mode not in (OFF, WARN, ERROR):
+        raise pytest.UsageError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")
+    return str(mode)
+
+
+def marked_settings(item: Any) -> dict[str, Any]:
+    """The settings of a test's project, from its markers; the closest one wins.
+
+    With a seed for the suite, each test has its own, so that no two of them have the same identifiers.
+
+    Raises:
+        pytest.UsageError: a marker has settings without names.
+    """
+    seed = suite_seed(item.config)
+    if seed is None and is_rehearsed(item):
+        seed = 0
+    settings: dict[str, Any] = {} if seed is None else {"seed": crc32(f"{seed} {item.nodeid}".encode())}
+    return {**settings, **_settings_of_markers(item)}
+
+
+def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("payment_settings"))):
+        if marker.args:
+            raise pytest.UsageError("payment_settings takes settings by name: payment_settings(mode='live')")
+        settings.update(marker.kwargs)
+    return settings
+
+
+def marked_scenario(item: Any) -> Any:
+    """The scenario of a test's project, from its marker; else that of the suite; else None.
+
+    A file is looked for in the current folder, and beside the test.
+
+    Raises:
+        pytest.UsageError: the marker has something else than one scenario.
+    """
+    marker = item.get_closest_marker("payment_scenario")
+    if marker is None:
+        named = suite_scenario(item.config)
+        return _found(Path(named), item.config.rootpath) if named and named.endswith(FILES) else named
+    given = [*marker.args, *marker.kwargs.values()]
+    if len(given) != 1 or marker.kwargs.keys() - {"name", "scenario"}:
+        raise pytest.UsageError("payment_scenario takes one scenario: payment_scenario('webhook-lost')")
+    (scenario,) = given
+    is_file = isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILES))
+    return _found(Path(scenario), item.path.parent) if is_file else scenario
+
+
+def _found(file: Path, folder: Path) -> Path:
+    for candidate in (file, folder / file):
+        if candidate.is_file():
+            return candidate
+    raise pytest.UsageError(f"payment_scenario: there is no file {file}, here or in {folder}")
+
+
+def marked_urls(item: Any) -> list[tuple[str, str | None]]:
+    """The addresses whose requests come to a test's project, each with the key that the shop has there.
+
+    Raises:
+        pytest.UsageError: the marker has something else.
+    """
+    urls: list[tuple[str, str | None]] = [(url, None) for url in item.config.getini("payment_intercept")]
+    for marker in item.iter_markers("payment_intercept"):
+        is_known = not marker.kwargs.keys() - {"key"}
+        if not is_known or not marker.args or not all(isinstance(url, str) for url in marker.args):
+            raise pytest.UsageError("payment_intercept takes addresses: payment_intercept('https://...')")
+        urls += [(url, marker.kwargs.get("key")) for url in marker.args]
+    return urls
+
+
+def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
+    """Whether a test with these fixtures has no project, although a marker or an option sets one up."""
+    is_asked = any(item.get_closest_marker(name) is not None for name in ASKING)
+    is_asked = is_asked or bool(item.config.getini("payment_intercept"))
+    return is_asked and not any(name in fixtures for name in FIXTURES)
+
+
+def asked(item: pytest.Item) -> "OfMarkers":
+    """What a test's markers ask of its project, and which addresses the suite has.
+
+    Raises:
+        pytest.UsageError: a marker has something else than it takes.
+    """
+    with LOADING:
+        from payment_sandbox.testing.unittesting import OfMarkers
+
+    is_marked = item.get_closest_marker("payment_scenario") is not None
+    scenario = marked_scenario(item) if is_marked else None
+    return OfMarkers(_settings_of_markers(item), scenario, marked_urls(item))

@@ -1,0 +1,255 @@
+"""The sandbox's fixtures and hooks; a suite that does not use them loads this and three small modules."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from payment_sandbox.loading import LOADING
+from pytest_payment_sandbox import exploring_options, options, sequences
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.receiver import WebhookReceiver
+    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.servers import PaymentSandboxServer
+
+REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
+PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
+OF_REHEARSALS = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the command-line flags, and the ini options."""
+    options.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers, and check the options."""
+    for line in options.MARKERS:
+        config.addinivalue_line("markers", line)
+    options.check_options(config)
+    if exploring_options.is_covered(config) and not hasattr(config, "workerinput"):
+        with LOADING:
+            from pytest_payment_sandbox.coverage import CoverageOfSuite
+
+        asked = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
+        config.pluginmanager.register(CoverageOfSuite(*asked), "payment_sandbox.coverage")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a marked test once per webhook sequence; give it a project if a marker sets one up."""
+    _add_project(metafunc.definition, metafunc.fixturenames)
+    sequences.parametrize(metafunc)
+    _add_rehearsal(metafunc.definition, metafunc.fixturenames)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse the marker on tests that cannot be parametrized; give the others their project, too."""
+    sequences.refuse_unparametrized(items)
+    for item in items:
+        fixtures = getattr(item, "fixturenames", None)
+        if fixtures is not None and not _is_mixed_in(item):
+            _add_project(item, fixtures)
+            _add_rehearsal(item, fixtures)
+
+
+def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
+    if options.needs_project(item, fixtures):
+        fixtures.append("payment_sandbox")
+
+
+def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
+    if exploring_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
+        fixtures += [name for name in OF_REHEARSALS if name not in fixtures]
+
+
+def _is_mixed_in(item: pytest.Item) -> bool:
+    """Whether it is of a class with ``PaymentSandboxMixin``, which makes its own projects."""
+    return hasattr(getattr(item, "cls", None), "_close_payment_sandbox")
+
+
+@pytest.fixture(scope="session")
+def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
+    """A sandbox in this process on any free port, or the running one at ``SANDBOX_URL``."""
+    with LOADING:
+        from pytest_payment_sandbox.reports import started
+
+    server = started(
+        pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
+    )
+    yield server
+    server.stop()
+
+
+@contextmanager
+def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
+    """A project with the settings, scenario and addresses that the test asks for."""
+    settings = options.marked_settings(node)
+    if exploring_options.is_rehearsed(node):  # each run begins at the same time
+        settings = {"clock": rehearsal_of(node.session).clock, **settings}
+    with server.project(settings) as project:
+        scenario = options.marked_scenario(node)
+        if scenario is not None:
+            project.scenario(scenario)
+        for url, key in options.marked_urls(node):
+            project.intercept(url, key=key)
+        yield project
+
+
+@pytest.fixture
+def payment_sandbox(
+    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
+) -> "Iterator[PaymentSandbox]":
+    """A fresh project with a frozen clock; it is deleted after the test."""
+    with _project(payment_sandbox_server, request.node) as project:
+        request.node.stash[PROJECT] = project
+        if exploring_options.is_rehearsed(request.node):
+            with LOADING:
+                from pytest_payment_sandbox.rehearsing import RUN
+
+            request.node.stash[RUN].attach(project)
+        sequences.arrange(project, getattr(request.node, "callspec", None))
+        yield project
+
+
+@pytest.fixture
+def payment_books() -> None:
+    """What the shop believes: a suite that rehearses overrides it with a function that tells the entries."""
+
+
+@pytest.fixture
+def payment_pages() -> None:
+    """Which pages of the shop show an order: a suite that rehearses overrides it with a list of paths."""
+
+
+@pytest.fixture
+def payment_traces() -> None:
+    """What the shop stores: a suite that rehearses overrides it with a function that tells it."""
+
+
+@pytest.fixture
+def payment_shop_restart() -> None:
+    """How the shop is restarted: a suite that rehearses overrides it with a function that does so."""
+
+
+def _shared(scope: Literal["class", "module", "session"]) -> Any:
+    """A fixture: one project for all tests of a class, a module or a session."""
+
+    def shared(
+        request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
+    ) -> "Iterator[PaymentSandbox]":
+        with _project(payment_sandbox_server, request.node) as project:
+            yield project
+
+    shared.__doc__ = f"A project for all tests of a {scope}."
+    return pytest.fixture(scope=scope, name=f"{scope}_payment_sandbox")(shared)
+
+
+class_payment_sandbox = _shared("class")
+module_payment_sandbox = _shared("module")
+session_payment_sandbox = _shared("session")
+
+
+@pytest.fixture
+def webhook_receiver() -> "Iterator[WebhookReceiver]":
+    """A real HTTP server that records the webhooks it receives."""
+    with LOADING:
+        from payment_sandbox.client.receiver import WebhookReceiver
+
+    receiver = WebhookReceiver()
+    yield receiver
+    receiver.close()
+
+
+def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
+    """The project that a test uses: its own, or one that it shares."""
+    project = item.stash.get(PROJECT, None)
+    if project is not None:
+        return project
+    used = getattr(item, "funcargs", {})
+    shared = next((used[name] for name in options.FIXTURES if name in used), None)
+    mixed_in: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)
+    return shared or mixed_in
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Rehearse a test, if it is asked for."""
+    has_project = _is_mixed_in(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
+    if not exploring_options.is_rehearsed(item) or not has_project:
+        return None
+    rehearsal_of(item.session).run(item, nextitem)
+    return True
+
+
+def rehearsal_of(session: pytest.Session) -> Any:
+    """The rehearsal of a session."""
+    if REHEARSAL not in session.stash:
+        with LOADING:
+            from pytest_payment_sandbox.rehearsing import prepared
+
+        session.stash[REHEARSAL] = prepared(session)
+    return session.stash[REHEARSAL]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """Review what the shop did in a test that passed."""
+    instance: Any = getattr(item, "instance", None)
+    if hasattr(instance, "_close_payment_sandbox"):  # of the mixin, which reviews in its own clean-up
+        is_marked = item.get_closest_marker("payment_review") is not None
+        if is_marked or instance.payment_review == options.OFF:
+            instance.payment_review = options.review_mode(item)
+            instance.payment_review_expect = options.review_expected(item) or instance.payment_review_expect
+        instance._asked = options.asked(item)
+        return (yield)
+    if exploring_options.is_rehearsed(item):
+        with LOADING:
+            from pytest_payment_sandbox.rehearsing import rehearsed_call
+
+        return (yield from rehearsed_call(item))
+    outcome = yield
+    project = _project_of(item)
+    if project is not None and (mode := options.review_mode(item)) != options.OFF:
+        with LOADING:
+            from pytest_payment_sandbox.reports import reviewed
+
+        reviewed(item, project, mode, options.review_expected(item))
+    return outcome
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Add the project's timeline to the report of a failed test."""
+    report = yield
+    if exploring_options.is_rehearsed(item):
+        with LOADING:
+            from pytest_payment_sandbox.rehearsing import is_varied
+
+        if is_varied(item):
+            return report
+    project = _project_of(item)
+    if report.failed and project is not None and report.when != "teardown":  # which deletes it
+        with LOADING:
+            from pytest_payment_sandbox.reports import add_timeline
+
+        add_timeline(report, project)
+    if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
+        with LOADING:
+            from pytest_payment_sandbox.coverage import note
+
+        note(report, project, options.review_expected(item))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """For each test that failed in some webhook sequence, name the simplest one; sum up a rehearsal."""
+    sequences.summarize(terminalreporter)
+    if "pytest_payment_sandbox.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
+        with LOADING:
+            from pytest_payment_sandbox.rehearsing import summarize
+
+        summarize(config, terminalreporter)

@@ -1,0 +1,275 @@
+"""Which variations of a test to try, in which order, and what they showed."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, WEBHOOK, Acts, Step, Trait, Variation
+from payment_sandbox.scenarios.variations import rehearsed
+from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
+from pytest_payment_sandbox.rehearsal.judging import Judged, State
+
+PAIRS_MAX: Final = 200  # of a test
+SEPARATE: Final = (CREATE, CHANGE, PRESS)  # one of these that goes wrong says nothing about another
+TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
+NO_THREADS: Final = (
+    "nothing was tried at the same moment: the shop's handlers fail on other threads than the test's"
+)
+
+ChangedSteps = tuple[ChangedStep, ...]
+
+
+def name_of(variation: ChangedSteps) -> str:
+    """How users write a variation: ``webhook:2:twice+action:1:cancels``."""
+    return "+".join(changed.name for changed in variation)
+
+
+def parse_variation(text: str) -> ChangedSteps:
+    """Read ``webhook:2:twice+action:1:cancels``.
+
+    Raises:
+        ValueError: a change is none.
+    """
+    return tuple(parse_changed_step(part) for part in text.split("+"))
+
+
+class Ran(NamedTuple):
+    """One run of a test: what it showed, its steps, and whether what was to change did."""
+
+    judged: Judged
+    steps: Sequence[Step]
+    happened: Collection[ChangedStep]
+    timeline: str
+    picture: str
+    has_restart: bool = False
+    has_return: bool = False
+
+
+class RehearsalFinding(NamedTuple):
+    """A problem, with the smallest variation that shows it."""
+
+    problem: BookProblem
+    variation: ChangedSteps
+    sentence: str
+    timeline: str
+    picture: str
+
+    @property
+    def name(self) -> str:
+        """The variation as users write it."""
+        return name_of(self.variation)
+
+
+class Explored(NamedTuple):
+    """What the variations of one test showed."""
+
+    findings: list[RehearsalFinding]
+    tried: int
+    untried: int  # for which there was no time
+    notes: list[str]
+    unplayed: Sequence[str] = ()
+    """Why the only variation, or a part of it, was not played."""
+    alike: int = 0  # of those that were tried: they were not played on, because another one was
+    repeated: int = 0  # were played to the end, which another one had reached
+
+
+Run = Callable[[ChangedSteps], Ran]
+"""Runs the test once with these changes."""
+
+
+class Explorer:
+    """Tries the variations of one test."""
+
+    def __init__(
+        self,
+        run: Run,
+        has_time: Callable[[], bool],
+        *,
+        seed: int = 0,
+        first: Sequence[ChangedSteps] = (),
+        threads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``first`` are the variations that failed the last time; ``threads`` tells whether handlers may run
+        on other threads.
+        """
+        self._run = run
+        self._has_time = has_time
+        self._seed = seed
+        self._first = first
+        self._threads = threads
+        self._findings: dict[
+            tuple[str, str], RehearsalFinding
+        ] = {}  # by the kind of a problem, and its place
+        self._tried: dict[ChangedSteps, Ran] = {}
+        self._ends: Counter[tuple[Sequence[str], State]] = Counter()
+
+    def explore(self, baseline: Ran) -> Explored:
+        """Try all single changes, then pairs, as long as there is time."""
+        known = self._begin(baseline)
+        notes: list[str] = []
+        singles = self._singles(baseline, notes)
+        planned = [variation for variation in self._first if set(variation) <= set(singles)]
+        planned += [(change,) for change in singles if (change,) not in planned]
+        untried = self._try_all(planned, known)
+        if not untried:
+            untried = self._try_all(self._pairs(baseline), known)
+        return self.so_far(notes, untried)
+
+    def so_far(self, notes: list[str], untried: int) -> Explored:
+        """What was tried until now."""
+        return Explored(
+            list(self._findings.values()),
+            len(self._tried),
+            untried,
+            notes,
+            alike=sum(ran.judged.is_alike for ran in self._tried.values()),
+            repeated=sum(count - 1 for count in self._ends.values()),
+        )
+
+    def _begin(self, baseline: Ran) -> set[str]:
+        """What shows without a change; the kinds of these problems."""
+        for problem in baseline.judged.problems:
+            self._find(problem, (), baseline)
+        self._ends[baseline.judged[1:3]] += 1
+        return {problem.kind for problem in baseline.judged.problems}
+
+    def only(self, variation: ChangedSteps, baseline: Ran) -> Explored:
+        """Try this variation and no other."""
+        known = self._begin(baseline)
+        ran = self._run(variation)
+        self._find_news(variation, ran, known)
+        missed = [changed.name for changed in variation if changed not in ran.happened]
+        unplayed = [f"the test has no step for {name}" for name in missed]
+        return Explored(list(self._findings.values()), 1, 0, [], unplayed)
+
+    def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
+        """Try these; return for how many there was no time."""
+        for count, variation in enumerate(planned):
+            if not self._has_time():
+                return len(planned) - count
+            self.note(variation, self._run(variation), known)
+        return 0
+
+    def note(self, variation: ChangedSteps, ran: Ran, known: Collection[str] = ()) -> None:
+        """Note what a variation has shown; the kinds that are known show without it, too."""
+        self._tried[variation] = ran
+        if not ran.judged.is_alike:
+            self._ends[ran.judged[1:3]] += 1
+        self._find_news(variation, ran, known)
+
+    def _find_news(self, variation: ChangedSteps, ran: Ran, known: Collection[str]) -> None:
+        """One finding for a variation: what else it shows has the same cause."""
+        news = [problem for problem in ran.judged.problems if problem.kind not in known]
+        if news and not any(self._is_told(problem.kind, variation, ran.steps) for problem in news):
+            self._find(news[0], variation, ran)
+
+    def _is_told(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
+        """Whether a finding of this kind has the same cause; the cause of a pair is not known."""
+        if len(variation) == 1 and kind not in TOLD_ONCE:
+            return (kind, _place_of(variation, steps)) in self._findings
+        return any(kind == told for told, _ in self._findings)
+
+    def _find(self, problem: BookProblem, variation: ChangedSteps, ran: Ran) -> None:
+        cause = problem.kind, _place_of(variation, ran.steps)
+        self._findings.setdefault(
+            cause,
+            RehearsalFinding(
+                problem, variation, sentence_of(problem, variation, ran.steps), ran.timeline, ran.picture
+            ),
+        )
+
+    def _singles(self, baseline: Ran, notes: list[str]) -> list[ChangedStep]:
+        possible = [
+            ChangedStep(step.name, change)
+            for step in baseline.steps
+            for change in changes_of(step)
+            if _is_possible(step, change, baseline)
+        ]
+        if any(Trait.THREADS in changed.change.traits for changed in possible) and not self._threads():
+            notes += _why_not_together(baseline)
+            possible = [each for each in possible if Trait.THREADS not in each.change.traits]
+        known = rehearsed()
+        return sorted(possible, key=lambda changed: known.index(changed.change))
+
+    def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
+        """Pairs of changes that made a difference and did no harm, the most promising first."""
+        harmless = list(self._harmless(baseline))
+        pairs: list[ChangedSteps] = [
+            pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
+        ]
+        known = {step.name for step in baseline.steps}
+        pairs += self._follow_ups(baseline, harmless, known)
+        ordered = sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))
+        return self._varied(ordered)[:PAIRS_MAX]
+
+    def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
+        """The changes that did no harm, each with an end that neither the test nor an earlier one had."""
+        known = {baseline.judged[1:3]}
+        for variation, ran in self._tried.items():
+            end, judged = ran.judged[1:3], ran.judged
+            if len(variation) == 1 and not judged.problems and not judged.is_alike and end not in known:
+                known.add(end)
+                yield variation[0]
+
+    def _varied(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
+        """The pairs in an order in which each two changes come once before any two come again."""
+        counts: Counter[tuple[str, ...]] = Counter()
+        ranked = []
+        for place, pair in enumerate(pairs):
+            names = tuple(sorted(f"{each.step.partition(':')[0]} {each.change.name}" for each in pair))
+            unsuspected = sum(Trait.SUSPECT not in each.change.traits for each in pair)
+            ranked.append((counts[names] + unsuspected, place, pair))
+            counts[names] += 1
+        return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
+
+    def _follow_ups(
+        self, baseline: Ran, harmless: Sequence[ChangedStep], known: Collection[str]
+    ) -> list[ChangedSteps]:
+        """Pairs whose second change is in what the shop does only after the first, such as trying again."""
+        return [
+            (first, ChangedStep(step.name, change))
+            for first in harmless
+            for step in self._tried[(first,)].steps
+            if step.name not in known
+            for change in changes_of(step)
+            if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
+        ]
+
+    def _suspicion(self, pair: ChangedSteps, known: Collection[str]) -> tuple[int, bool, int]:
+        """The fewer of the usual suspects, the later; what is tried again fails first.
+
+        Among equals, only the seed decides.
+        """
+        unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
+        return unsuspected, pair[1].step in known, crc32(f"{self._seed} {name_of(pair)}".encode())
+
+
+def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+    """Where a variation goes another way: what it changes there shows in the same places."""
+    labels = {step.name: step.label for step in steps}
+    kinds = [(changed.step.partition(":")[0], labels.get(changed.step, "")) for changed in variation]
+    return " + ".join(f"{kind} {label}" if kind in SEPARATE else "outcome" for kind, label in kinds)
+
+
+def _why_not_together(baseline: Ran) -> list[str]:
+    """Without webhooks, nobody has looked; a note would be about something else."""
+    return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
+
+
+def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
+    if Trait.RESTART in change.traits and not baseline.has_restart:
+        return False
+    can_return = baseline.has_return and isinstance(step.about, Acts) and step.about.has_return
+    return can_return or Trait.RETURN not in change.traits
+
+
+def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
+    """A finding in one sentence: what went otherwise, and what the shop made of it."""
+    if not variation:
+        return f"as it is: {problem.sentence}"
+    labels = {step.name: step.label for step in steps}
+    changes = [each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation]
+    return f"{', and '.join(changes)}: {problem.sentence}"

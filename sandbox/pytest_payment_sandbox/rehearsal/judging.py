@@ -1,0 +1,360 @@
+"""Judges one run of a test at rest: retries made, jobs run, and all that was due has happened."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.masking import MASK
+from payment_sandbox.operations.review import HINT, review
+from payment_sandbox.operations.review.payments import lapsed_authorizations
+from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
+from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Step, Trait
+from payment_sandbox.testing.books import BookEntry
+from pytest_payment_sandbox.rehearsal.books import (
+    BookProblem,
+    Books,
+    compare,
+    missed,
+    truths_of,
+    unpaid,
+    went_back,
+)
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep
+from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.showing import NOTHING_SHOWN, Showing, shown_wrong
+
+SOON: Final = timedelta(days=1)
+HORIZON: Final = timedelta(days=40)
+MOMENT: Final = timedelta(seconds=1)
+KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
+WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipped")
+A_FEW_DAYS: Final = "three-days"
+A_FEW_DAYS_LONG: Final = timedelta(days=4)  # with what the test itself lets pass
+UNANSWERED: Final = "HOOK-09"
+OF_REVIEW: Final = "review "
+"""How the kind of a problem begins that the review has found."""
+LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
+CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
+UNRELATED: Final = frozenset(
+    {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
+)
+"""Findings of the review that say nothing about the variation, or that a shop cannot know of: the service
+does not tell how much a customer has transferred."""
+
+Advance = Callable[[datetime], Any]
+"""Advances the project's clock to a time, webhooks and jobs included."""
+
+
+State = tuple[Any, ...]
+"""What the shop believes and what the service knows, to compare runs."""
+
+
+class Judged(NamedTuple):
+    """What a run showed; ``moved`` is what was received, refunded and shipped in all, in cents."""
+
+    problems: list[BookProblem]
+    trace: tuple[str, ...]
+    state: State
+    moved: tuple[int, int, int] = (0, 0, 0)
+    at_rest: tuple[BookProblem, ...] = ()  # those of the problems that showed only after the test
+    is_alike: bool = False  # the test ended like another run, so it was not played on
+    showing: Showing = NOTHING_SHOWN
+    most_calls: int = 0  # with the same method and path, while no time passed
+    busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
+
+
+Ends = dict[str, Judged]
+"""What the runs of a test came to, by the moment at which the test had ended."""
+
+
+class Trial(NamedTuple):
+    """A run to be judged.
+
+    ``failure`` is that of the test, ``baseline`` is the run of the test as it is, ``believed`` is what the
+    shop told while the test ran, ``ends`` has the runs so far, ``look`` looks at what the shop shows.
+    """
+
+    run: RehearsedRun
+    changes: Sequence[ChangedStep]
+    failure: str | None
+    baseline: Judged | None
+    believed: Sequence[list[BookEntry]]
+    ends: Ends
+    look: Callable[[], Showing]
+
+    @property
+    def project(self) -> Project:
+        """The project of the run."""
+        return self.run.project
+
+
+def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]:
+    """What the shop believes; an assertion that fails while it tells is a problem.
+
+    Raises:
+        TypeError: the fixture tells something else than entries.
+        ValueError: one of the entries is none.
+    """
+    if books is None:
+        return [], []
+    try:
+        entries = books()
+        if not isinstance(entries, Iterable):
+            raise TypeError(f"payment_books tells a list of entries, not {entries!r}")
+        return [BookEntry.read(entry) for entry in entries], []
+    except AssertionError as wrong:
+        return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
+
+
+def judge(trial: Trial, advance: Advance, books: Books | None) -> Judged:
+    """Judge a run: what the test came to, and what becomes of that when everything due has happened.
+
+    A run is not played on if an earlier one had come to the same, when its test ended or a day later.
+    """
+    return _Judging(trial, advance, books).judged()
+
+
+class _Judging:
+    """Judges one run."""
+
+    def __init__(self, trial: Trial, advance: Advance, books: Books | None) -> None:
+        self._trial = trial
+        self._project = trial.run.project
+        self._advance = advance
+        self._books = books
+        self._believed = [*trial.believed]
+        self._moments: list[str] = []
+        self._tells = False  # the books told something when they were read last
+        self._at_rest: list[BookProblem] = []
+
+    def judged(self) -> Judged:
+        """Judge it, and note what it came to for the runs to come."""
+        trial, project = self._trial, self._project
+        trial.run.rest()
+        problems = _failed("test", trial.failure, trial.changes) + _lapsed_early(project, trial.changes)
+        entries = self._read()
+        problems += unpaid(entries, truths_of(project))
+        twin = self._twin(entries) or self._soon_alike()
+        state, moved = (twin.state, twin.moved) if twin is not None else self._end()
+        showing = trial.look() if twin is None else twin.showing
+        trace = _trace(trial.run.steps)
+        problems += [*self._at_rest, *_reviewed(trial, trace), *_seen(project, trial.run)]
+        problems += self._shown(showing, state)
+        if trial.baseline is not None and all(change.step.startswith(PRESS) for change in trial.changes):
+            problems += _moved_more(moved, trial.baseline.moved)
+        is_alike, at_rest = twin is not None, tuple(self._at_rest)
+        most, busy = trial.run.calls.most, trial.run.pace.busy
+        judged = Judged(_each_once(problems), trace, state, moved, at_rest, is_alike, showing, most, busy)
+        trial.ends.update({moment: judged for moment in self._moments})
+        return judged
+
+    def _shown(self, showing: Showing, state: State) -> Iterator[BookProblem]:
+        """What is wrong with the pages and the mails."""
+        baseline, changes = self._trial.baseline, self._trial.changes
+        if baseline is None:
+            yield from shown_wrong(showing, showing, changes, is_same_money=True)
+        else:
+            is_same_money = state[1:] == baseline.state[1:]
+            yield from shown_wrong(showing, baseline.showing, changes, is_same_money=is_same_money)
+
+    def _read(self) -> list[BookEntry]:
+        entries, invariants = read_books(self._books)
+        self._tells = self._books is not None and not invariants
+        self._believed.append(entries)
+        return entries
+
+    def _twin(self, entries: list[BookEntry]) -> Judged | None:
+        """An earlier run that had come to the same."""
+        known = entries if self._books is not None else None
+        moment = f"{len(self._moments)} {_moment(self._trial.run, known)}"
+        twin = self._trial.ends.get(moment)
+        if twin is None:
+            self._moments.append(moment)
+            return None
+        self._trial.run.end()
+        self._at_rest += [*twin.at_rest, *went_back(self._believed, truths_of(self._project))]
+        return twin
+
+    def _soon_alike(self) -> Judged | None:
+        """Let a day pass; return an earlier run that had come to the same."""
+        project = self._project
+        ends = [
+            attempt.authorization.expires_at - MOMENT
+            for order in project.epoch.store.orders_newest_first()
+            for attempt in order.transactions
+            if attempt.authorization is not None and not attempt.authorization.is_over
+        ]
+        now = project.now()
+        self._advance(max(now, min([now + SOON, *ends])))
+        self._trial.run.end()
+        entries = self._read()
+        if self._tells:
+            self._at_rest += missed(entries, truths_of(project))
+        return self._twin(entries)
+
+    def _end(self) -> tuple[State, tuple[int, int, int]]:
+        """Let everything happen that is still due; return the state, and what was moved."""
+        project = self._project
+        self._advance(project.now() + HORIZON)
+        entries, invariants = read_books(self._books)
+        self._at_rest += invariants
+        if self._books is not None and not invariants:
+            self._at_rest += compare(entries, truths_of(project))
+            self._at_rest += went_back([*self._believed, entries], truths_of(project))
+        return _state(project, entries), _moved(project, entries)
+
+
+def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
+    """All that decides how a run goes on, as far as it shows: without books, what has reached the shop."""
+    epoch = run.project.epoch
+    deliveries = epoch.store.deliveries()
+    arrived = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
+    return repr(
+        (
+            epoch.now(),
+            sorted(step.label for step in run.steps),
+            list(epoch.store.orders_newest_first()),
+            [(due.at, due.item.label) for due in epoch.timeline],
+            [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
+            arrived if entries is None else entries,
+        )
+    )
+
+
+def _next_number(delivery: Delivery) -> int | None:
+    return delivery.next_number if delivery.state is DeliveryState.PENDING else None
+
+
+def not_judged(run: RehearsedRun, error: BaseException) -> Judged:
+    """Judge by what shows anyway: the books have raised an error, say."""
+    why = f"{type(error).__name__}: {error}".partition("\n")[0]
+    problems = [*_seen(run.project, run), BookProblem("not-judged", f"the run cannot be judged: {why}")]
+    return Judged(_each_once(problems), _trace(run.steps), ())
+
+
+def given_up(run: RehearsedRun, place: str) -> Judged:
+    """Judge a run that takes too long."""
+    return Judged(_each_once([*_seen(run.project, run), hangs(place)]), _trace(run.steps), ())
+
+
+def hangs(place: str) -> BookProblem:
+    """The problem of a run that takes too long."""
+    return BookProblem("hangs", f"the run does not end; when it was given up, it was in {place}")
+
+
+def judged_without_books(
+    runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
+) -> Judged:
+    """Judge a run of a suite, of which only calls and failure are seen; ``steps`` are those of all runs."""
+    problems = _failed("suite", failure, changes)
+    excused = UNRELATED | _excused(changes)
+    for run in runs:
+        run.end()
+        problems += _mistakes(run.project, lambda rule: rule not in excused)
+        problems += _seen(run.project, run)
+    state = tuple(_state(run.project, ()) for run in runs)
+    return Judged(_each_once(problems), _trace(steps), state)
+
+
+def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+    """The failure of a test or a suite, where its assertions must still hold."""
+    if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
+        return []
+    return [BookProblem("test", f"the {what} fails: {failure.splitlines()[0]}")]
+
+
+def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
+    return tuple(f"{step.name} {step.label}" for step in steps)
+
+
+def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:
+    truths = truths_of(project).values()
+    return (
+        sum(truth.received for truth in truths),
+        sum(truth.refunded for truth in truths),
+        sum(entry.shipped for entry in entries),
+    )
+
+
+def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
+    """Submitting a form twice must not move more money or goods than submitting it once."""
+    for kind, what, now, once in zip(KINDS_MOVED, WHAT_MOVED, moved, before, strict=True):
+        if now > once:
+            yield BookProblem(kind, f"{euros(now)} {what} instead of {euros(once)}")
+
+
+def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
+    """What shows in calls and answers, whatever the books say."""
+    for call in run.waited_forever:
+        yield BookProblem("waits", f"the shop waits for ever for {call}: the call has no time limit")
+    if run.asked_without_end:
+        call = run.asked_without_end
+        yield BookProblem("endless", f"the shop asks without end: {call}, while nothing changes")
+    deliveries = project.epoch.store.deliveries()
+    answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]
+    if any(MASK in answer for answer in answers):  # they were masked when they came
+        yield BookProblem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
+
+
+def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+    """An authorization that ran out while the test still went on, though only a few days passed.
+
+    A test that lets days pass by itself knows what it does.
+    """
+    if [changed.change.name for changed in changes] != [A_FEW_DAYS]:
+        return []
+    orders = {order.id: order for order in project.epoch.store.orders_newest_first()}
+    begun = [orders[order_id].created for order_id in lapsed_authorizations(project.epoch, orders)]
+    if not begun or project.now() - min(begun) > A_FEW_DAYS_LONG:
+        return []
+    return [
+        BookProblem("lapsed", "the authorization ran out before the shop shipped, so nothing can be captured")
+    ]
+
+
+def _creations(trace: Iterable[str]) -> int:
+    return sum(step.startswith(CREATE) for step in trace)
+
+
+def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
+    excused = _excused(trial.changes)
+    if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
+        excused |= CREATED_TWICE  # two customers have bought the same, and nothing was sent again
+    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused)
+
+
+def _excused(changes: Sequence[ChangedStep]) -> set[str]:
+    answered = Fault(WebhooksFirst())  # the call itself goes as ever
+    kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
+    excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
+    return excused | (CREATED_TWICE if PRESS in kinds else set())  # by the customer, not by the shop
+
+
+def unrelated(project: Project) -> list[BookProblem]:
+    """What the review finds besides: mistakes that a run as it is shows, whatever else could happen."""
+    return _mistakes(project, UNRELATED.__contains__)
+
+
+def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookProblem]:
+    """What the review finds of the rules that are wanted."""
+    return [
+        BookProblem(f"{OF_REVIEW}{finding.rule}", finding.problem)
+        for finding in review(project.epoch)
+        if finding.kind != HINT and is_wanted(finding.rule)
+    ]
+
+
+def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
+    """The problems with money and goods first: they say what a mistake costs."""
+    by_kind = {problem.kind: problem for problem in problems}.values()
+    return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_TELLING))
+
+
+def _state(project: Project, entries: Iterable[BookEntry]) -> State:
+    truths = truths_of(project).values()
+    return (tuple(sorted(map(repr, entries))), tuple(truth[1:] for truth in truths))

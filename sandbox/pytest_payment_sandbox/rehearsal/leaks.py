@@ -1,0 +1,114 @@
+"""Looks for secrets in what a shop logs, prints and stores: keys, card numbers and CVCs."""
+
+import logging
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.projects.project import Project
+from pytest_payment_sandbox.rehearsal.books import BookProblem
+
+SQLITE: Final = b"SQLite format 3\x00"
+BESIDE: Final = ("-wal", "-journal")  # where SQLite keeps what is not in the database yet
+SECRET: Final = "secret"  # the kind of these problems
+ROWS_MAX: Final = 10_000  # of a table
+_FRAME: Final = re.compile(
+    r"""(?m)^(?P<indent>[ |+]*)File ".*", line \d+.*\n(?:(?P=indent)[ |]+\S.*(?:\n|$))*"""
+)
+"""A frame of a traceback, also of a chained one or of a group: code, which holds no data."""
+
+Column = str | bytes | int | float | None
+Traces = Callable[[], Iterable[str | Path]]
+"""The fixture ``payment_traces``: tells where the shop stores what it knows."""
+
+
+class _Collector(logging.Handler):
+    """Keeps the texts of all records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep its message."""
+        with suppress(Exception):  # of a wrong format
+            self.texts.append(record.getMessage())
+
+
+@contextmanager
+def all_logs() -> Iterator[list[str]]:
+    """Collect what is logged at any level: a test shows only warnings, and production often more."""
+    collector, level = _Collector(), logging.root.level
+    logging.root.addHandler(collector)
+    logging.root.setLevel(logging.DEBUG)
+    try:
+        yield collector.texts
+    finally:
+        logging.root.setLevel(level)
+        logging.root.removeHandler(collector)
+
+
+def leaks_in_output(project: Project, texts: Iterable[str]) -> list[BookProblem]:
+    """Secrets in what the shop logs or prints."""
+    if not any(_is_leaking(project.masking, _FRAME.sub("", text)) for text in texts):
+        return []
+    return [BookProblem(SECRET, "the shop's log or output contains a key, a card number or a CVC")]
+
+
+def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProblem]:
+    """Secrets in what the shop has stored: the texts and files that it names.
+
+    Raises:
+        TypeError: the fixture tells something else.
+        OSError: a file cannot be read.
+    """
+    if traces is None or not any(_holds_secret(project.masking, trace) for trace in traces()):
+        return []
+    return [BookProblem(SECRET, "what the shop has stored contains a key, a card number or a CVC")]
+
+
+def _is_leaking(masking: Masking, text: str) -> bool:
+    return masking.text(text) != text
+
+
+def _holds_secret(masking: Masking, trace: str | Path) -> bool:
+    if isinstance(trace, str):
+        return _is_leaking(masking, trace)
+    if not isinstance(trace, Path):
+        raise TypeError(f"payment_traces tells texts and paths of files, not {trace!r}")
+    content = trace.read_bytes()
+    beside = [trace.with_name(trace.name + suffix) for suffix in BESIDE]
+    contents = [content, *(path.read_bytes() for path in beside if path.exists())]
+    if any(_is_leaking(masking, each.decode("utf-8", errors="replace")) for each in contents):
+        return True
+    return content.startswith(SQLITE) and any(
+        masking.named_value(column, value) != value for column, value in _columns(trace)
+    )
+
+
+def _columns(database: Path) -> Iterator[tuple[str, Column]]:
+    """The columns of all rows, read from a copy: numbers and split texts do not show in the file."""
+    with TemporaryDirectory() as folder, suppress(sqlite3.Error):
+        copy = Path(folder) / "copy"
+        for suffix in ("", *BESIDE):
+            path = database.with_name(database.name + suffix)
+            if path.exists():
+                Path(f"{copy}{suffix}").write_bytes(path.read_bytes())
+        with closing(sqlite3.connect(copy)) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (table,) in tables:
+                quoted = table.replace('"', '""')
+                rows = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {ROWS_MAX}')
+                names = [column[0] for column in rows.description]
+                for row in rows:
+                    yield from zip(names, map(_readable, row), strict=True)
+
+
+def _readable(value: Column) -> Column:
+    """A number as text: a card number can be one."""
+    return str(value) if isinstance(value, int) else value

@@ -1,0 +1,312 @@
+"""One run of a rehearsed test: its steps are recorded, and those that are to go otherwise do."""
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from threading import Condition, get_ident
+from typing import TYPE_CHECKING, Any, Final
+
+from payment_sandbox.operations.history import short_path
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.calling import caller
+from payment_sandbox.projects.jobs import Job
+from payment_sandbox.projects.rehearsal import Do
+from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
+from payment_sandbox.scenarios.model import Subject
+from payment_sandbox.scenarios.variation import (
+    ACTION,
+    ATTEMPT,
+    PRESS,
+    READ,
+    WEBHOOK,
+    Acts,
+    Asked,
+    Instead,
+    Passes,
+    Repeat,
+    Step,
+    VariationEffect,
+)
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
+from pytest_payment_sandbox.rehearsal.pacing import JobPace
+from pytest_payment_sandbox.rehearsal.scenes import Scene, others, played
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.project import Project
+
+FIRST: Final = 1  # the number of a webhook's first attempt
+NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
+ALIKE_MAX: Final = 300  # calls with the same path, while no time passes
+ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the test as it is, which ends by itself
+MERCHANT_API: Final = "/v1/"
+LOOK_SECONDS: Final = 0.002
+STILL_LOOKS: Final = 10  # in a row, in which no other thread has moved
+LOOKS_MAX: Final = 75  # then something else of the process never rests
+
+Places = dict[int, tuple[int, int]]
+"""Where each thread is: its frame and its instruction."""
+CUT_OFF: Final = Fault.read({"reset": True})
+
+Visit = Callable[[Order, int], None]
+"""Opens the return page of an order, in some tabs."""
+
+
+class Meeting:
+    """Two handlers wait for each other at every call, until one of them stays away.
+
+    One that comes first waits only while another thread of the process is on the move: a handler that has
+    ended, or that waits for a lock which the first one holds, stands still.
+    """
+
+    def __init__(self) -> None:
+        self._arrivals = Condition()
+        self._count = 0
+        self._is_over = False
+
+    def meet(self) -> None:
+        """Wait for the other handler."""
+        with self._arrivals:
+            if self._is_over:
+                return
+            self._count += 1
+            count = self._count
+            if not count % 2:
+                self._arrivals.notify_all()
+                return
+            still = looks = 0
+            places = _places()
+            while self._count == count and not self._is_over:
+                self._arrivals.wait(LOOK_SECONDS)
+                before, places = places, _places()
+                still, looks = (still + 1 if places == before else 0), looks + 1
+                self._is_over = still >= STILL_LOOKS or looks >= LOOKS_MAX
+
+
+def _places() -> Places:
+    """Where all threads but this one are."""
+    own = get_ident()
+    return {
+        thread: (id(frame), frame.f_lasti) for thread, frame in sys._current_frames().items() if thread != own
+    }
+
+
+class RepeatedCalls:
+    """Counts the calls with the same method and path, while no sandbox time passes."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._counts: Counter[str] = Counter()
+        self._since: datetime | None = None
+        self._limit = ALIKE_AS_IT_IS_MAX
+
+    def limit(self, most: int) -> None:
+        """Allow twice as many as the run as it is made, and always some."""
+        self._limit = max(ALIKE_MAX, 2 * most)
+
+    def is_over(self, call: str, now: datetime) -> bool:
+        """Count a call; whether there were too many of its kind."""
+        if now != self._since:
+            self._counts.clear()
+            self._since = now
+        self._counts[call] += 1
+        self.most = max(self.most, self._counts[call])
+        return self._counts[call] > self._limit
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether calls of a kind go on although they have been cut off for long."""
+        return self.most > 2 * self._limit
+
+
+class RehearsedRun:
+    """What a project asks during one run."""
+
+    def __init__(
+        self,
+        project: "Project",
+        changes: Sequence[ChangedStep] = (),
+        *,
+        elsewhere: bool = False,
+        visit: Visit | None = None,
+        restart: Callable[[], None] | None = None,
+        recorder: StepRecorder | None = None,
+    ) -> None:
+        """Rehearse a project; ``recorder`` numbers the steps of several projects.
+
+        With ``elsewhere``, webhooks are handled on other threads than the test's.
+        """
+        self.project = project
+        self.happened: list[ChangedStep] = []
+        self.waited_forever: list[str] = []
+        self.asked_without_end = ""  # the call that the shop repeats while nothing changes
+        self.calls = RepeatedCalls()
+        self.pace = JobPace(project)
+        self.is_given_up = False  # it goes on for too long: its next call ends it
+        self.on_act: Callable[[], None] = lambda: None
+        self.visit = visit
+        self.restart = restart
+        self.has_steps = False
+        self._recorder = recorder or StepRecorder()
+        self._changes = {changed.step: changed for changed in changes}
+        self.is_elsewhere = elsewhere
+        self._answers: dict[str, dict[str, bytes]] = {}  # of each order by status, as the shop has seen it
+        self._is_on = True
+        self._is_resting = False
+        self._meeting: Meeting | None = None
+        self._is_acting = False  # somebody does something else than the test asked for
+
+    @property
+    def steps(self) -> list[Step]:
+        """What happened so far."""
+        return list(self._recorder.steps)
+
+    def rest(self) -> None:
+        """The test has ended: from now on, only what the shop's jobs read are steps."""
+        self._is_resting = self.pace.is_resting = True
+        self.calls.limit(self.calls.most)
+
+    def end(self) -> None:
+        """Record no more steps, and change nothing any more."""
+        self._is_on = False
+
+    # What the project asks
+
+    def ends_with(self, path: str) -> bool:
+        """Whether a call ends the run: the shop asks on although it is cut off, or the run was given up."""
+        return self.is_given_up or (self.calls.is_endless and path.startswith(MERCHANT_API))
+
+    def next_run(self, job: Job, limit: datetime) -> datetime:
+        """When a job runs next: one that sees nothing new runs less and less often."""
+        return self.pace.next_run(job, limit)
+
+    def call(self, method: str, path: str) -> Fault | None:
+        """The fault of a call of the shop."""
+        if self._meeting is not None:
+            self._meeting.meet()
+        if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
+            self.asked_without_end = f"{method} {short_path(path)}"
+            return CUT_OFF
+        job = self.project.epoch.jobs.running
+        if job is not None and not self.pace.call(job, f"{method} {path}"):
+            return None
+        label = f"the shop's {method} {short_path(path)}"
+        effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
+        return effect if isinstance(effect, Fault) else None
+
+    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+        """What the shop sees of an order: what it has seen in the status before, if that is overtaken."""
+        seen, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
+        if is_stale:
+            return next((seen[other] for other in reversed(seen) if other != status), body)
+        seen[status] = body
+        return body
+
+    def webhook(self, delivery: Delivery) -> WebhookEffect | None:
+        """What happens to an attempt; only first attempts are steps."""
+        if delivery.next_number > FIRST or delivery.postponed:
+            return None
+        effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
+        if isinstance(effect, Together):
+            self._meeting = Meeting()
+        return effect if isinstance(effect, WebhookEffect) else None
+
+    def act(self, order_id: str, action: Action, do: Do) -> Order:
+        """What somebody does instead of acting so."""
+        if not self._is_on or self._is_resting or self._is_acting:
+            return do(action)
+        self.on_act()
+        caller().begin_waiting()  # whatever is done instead may take long
+        order = self.project.find_order(order_id)
+        attempt, before = order.last_transaction, others(self.project, order, self._answers)
+        about = Acts(
+            action,
+            is_hosted=order.is_hosted,
+            has_return=order.return_url is not None,
+            has_others=bool(before),
+            is_authorization=attempt is not None and attempt.capture_mode is not None,
+        )
+        label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
+        effect = self._effect(ACTION, label, about)
+        if not isinstance(effect, Action | Passes | Instead):
+            return do(action)
+        self._is_acting = True
+        try:
+            return played(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
+        finally:
+            self._is_acting = False
+
+    def decide(self, subject: Subject) -> Mapping[str, Any] | None:
+        """What the service decides for an attempt or a refund."""
+        methods = ", ".join(sorted(subject.methods))
+        label = "the refund" if subject.is_refund else f"the {methods} payment"
+        effect = self._effect(ATTEMPT, label, subject)
+        return effect if isinstance(effect, Mapping) else None
+
+    def waits_forever(self, method: str, path: str) -> None:
+        """A call without a time limit got no answer."""
+        self.waited_forever.append(f"{method} {short_path(path)}")
+
+    # What the shop's watcher asks
+
+    def press(self, method: str, path: str) -> Repeat | None:
+        """The test submits a form of the shop: whether and when it is submitted again."""
+        effect = self._effect(PRESS, f"the form {path}", Asked(method, path))
+        if not isinstance(effect, Repeat):
+            return None
+        if effect.at_once:
+            self._meeting = Meeting()
+        return effect
+
+    def _effect(
+        self, kind: str, label: str, about: Asked | Acts | Delivery | Subject
+    ) -> VariationEffect | None:
+        """What happens to the next step of a kind; None if it goes as it does."""
+        job = self.project.epoch.jobs.running
+        is_first_read = job is not None and job.runs == 1 and kind == READ
+        if not self._is_on or (self._is_resting and not is_first_read):
+            return None
+        self.has_steps = True
+        step = self._recorder.record(kind, label, about)
+        changed = self._changes.get(step.name)
+        if changed is None or not changed.change.fits(step):
+            return None
+        self.happened.append(changed)
+        return changed.change.effect
+
+
+UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+REPORTS: Final = (".html", ".htm", ".json")
+
+
+def seconds_of(text: str) -> float:
+    """Read a time such as ``60s`` or ``10m``.
+
+    Raises:
+        ValueError: it is none, or no time above zero that ends.
+    """
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
+    try:
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"takes a time above zero such as 60s or 10m, not {text!r}")
+    return seconds
+
+
+def check_report(name: str) -> None:
+    """Check the name of a report.
+
+    Raises:
+        ValueError: it is neither that of a page nor of JSON, or its folder is not there.
+    """
+    if Path(name).suffix not in REPORTS:
+        raise ValueError(f"takes an .html or a .json file, not {name!r}")
+    if not Path(name).absolute().parent.is_dir():
+        raise ValueError(f"takes a file in a folder that is there, not {name!r}")

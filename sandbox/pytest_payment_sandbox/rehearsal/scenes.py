@@ -1,0 +1,164 @@
+"""What somebody does instead of what a rehearsed test lets them do."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import advance
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.projects.calling import caller
+from payment_sandbox.projects.rehearsal import Do
+from payment_sandbox.scenarios import variations
+from payment_sandbox.scenarios.variation import Instead, Passes
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.project import Project
+
+SETTLE_SECONDS: Final = 10.0
+SURPLUS_CENTS: Final = 100
+MOMENT: Final = Period.parse("PT1S")
+
+
+class Scene(NamedTuple):
+    """Somebody is about to act on an order."""
+
+    project: "Project"
+    order_id: str
+    action: Action
+    do: Do
+    visit: Callable[[Order, int], None] | None
+    restart: Callable[[], None] | None
+    others: Sequence[Order]  # of before, which the shop knows, and which are still open
+
+    @property
+    def order(self) -> Order:
+        """The order as it is now."""
+        return self.project.find_order(self.order_id)
+
+    def acts(self, action: Action | None = None) -> Order:
+        """Act; if the state refuses it, nothing happens."""
+        with suppress(Refusal):
+            return self.do(action or self.action)
+        return self.order
+
+    def acts_after(self, action: str) -> Order:
+        """The customer does something else, chooses the same method again, and then acts."""
+        attempt = self.acts(Action(CUSTOMER, action)).last_transaction
+        if attempt is not None:
+            again = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
+            with suppress(Refusal):
+                act(self.project, self.order_id, again)
+        return self.acts()
+
+    def sends(self, more_cents: int) -> Order:
+        """Act with another amount, if there is something to send."""
+        cents = (self.action.amount_cents or self.order.amount_cents) + more_cents
+        return self.acts(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
+
+    def passes(self, until: datetime) -> None:
+        """Time passes; what is due happens, and its webhooks are delivered."""
+        caller().begin_waiting()
+        _let_webhooks_go(self.project)
+        with suppress(Refusal):
+            advance(self.project, lambda now: max(now, until))
+
+    def returns(self, tabs: int) -> Order:
+        """The customer comes back to the shop."""
+        if self.visit is not None:
+            self.visit(self.order, tabs)
+        return self.order
+
+    def acts_and_returns(self, tabs: int) -> Order:
+        """Act, and be back before the webhook, which waits until this call has ended."""
+        order = self.acts()
+        self.returns(tabs)
+        return order
+
+
+def _let_webhooks_go(project: "Project") -> None:
+    """Let webhooks go before the end of this request: an advance waits for them."""
+    held = caller().held
+    if held is not None:
+        project.release(held)
+
+
+def after_expiry(scene: Scene) -> Order:
+    """They act after the expiry."""
+    attempt, ends = scene.order.last_transaction, scene.order.expires_at
+    if attempt is not None:
+        ends = max(ends or attempt.expires_at, attempt.expires_at)
+    if ends is not None:
+        scene.passes(MOMENT.after(ends))
+    return scene.acts()
+
+
+def twice(scene: Scene) -> Order:
+    """They act twice."""
+    scene.acts()
+    return scene.acts()
+
+
+def others(project: "Project", order: Order, known: Container[str]) -> list[Order]:
+    """The orders of before that are still open; of one whose response was lost, nobody has the page."""
+    orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
+    return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
+
+
+def pays_both(scene: Scene) -> Order:
+    """They act, and also pay on the pages of earlier tries."""
+    order = scene.acts()
+    for other in scene.others:
+        with suppress(Refusal):
+            act(scene.project, other.id, Action(CUSTOMER, "pay"))
+    return order
+
+
+def lapses(scene: Scene) -> Order:
+    """They act; then the authorization runs out."""
+    attempt = scene.acts().last_transaction
+    if attempt is not None and attempt.authorization is not None:
+        scene.passes(MOMENT.after(attempt.authorization.expires_at))
+    return scene.order
+
+
+def restarted(scene: Scene) -> Order:
+    """They act; then the shop is restarted."""
+    order = scene.acts()
+    _let_webhooks_go(scene.project)
+    scene.project.settle(SETTLE_SECONDS)
+    if scene.restart is not None:
+        scene.restart()
+    return order
+
+
+SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
+    variations.RETURNS_FIRST: lambda scene: scene.acts_and_returns(1),
+    variations.TWO_TABS: lambda scene: scene.acts_and_returns(2),
+    variations.RETURNS_UNPAID: lambda scene: scene.returns(1),
+    variations.FAILS_THEN_PAYS: lambda scene: scene.acts_after("fail"),
+    variations.CANCELS_THEN_PAYS: lambda scene: scene.acts_after("cancel"),
+    variations.WALKS_AWAY: lambda scene: scene.order,
+    variations.ACTS_TOO_LATE: after_expiry,
+    variations.ACTS_TWICE: twice,
+    variations.PAYS_BOTH: pays_both,
+    variations.SENDS_LESS: lambda scene: scene.sends(-1),
+    variations.SENDS_MORE: lambda scene: scene.sends(SURPLUS_CENTS),
+    variations.LAPSES: lapses,
+    variations.RESTARTS: restarted,
+}
+
+
+def played(effect: Action | Passes | Instead, scene: Scene) -> Order:
+    """The order, after somebody has done something else."""
+    if isinstance(effect, Action):
+        return scene.acts(effect)
+    if isinstance(effect, Instead):
+        return SCENES[effect](scene)
+    scene.acts()
+    scene.passes(Period.parse(effect.period).after(scene.project.now()))
+    return scene.order

@@ -1,0 +1,235 @@
+"""What the shop shows to its customers at rest: the pages to which they return, and its mails.
+
+It judges shops without books. Two texts are the same if they are equal without numbers, dates and tokens.
+"""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import unescape
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from payment_sandbox.orders.order import Order
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.variation import Trait
+from pytest_payment_sandbox.rehearsal.books import BookProblem, Truth, truths_of
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep
+
+if TYPE_CHECKING:
+    from blinker import Signal
+    from flask import Flask
+
+PAGES_MAX: Final = 6  # of a run
+SHOWN_MAX: Final = 80  # characters of a text
+ORDER_ID: Final = "{order_id}"
+SAME_END: Final = Trait.AT_ONCE | Trait.AT_REST
+ONE: Final = "#"
+DJANGO: Final = "django.core.mail"
+FLASK: Final = "flask_mail"
+_UNSEEN: Final = re.compile(r"(?is)<(head|script|style|template|svg)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>")
+_NAMES: Final = re.compile(
+    r"(?i)\b(?:mon|tues?|wed(?:nes)?|thur?s?|fri|sat(?:ur)?|sun)(?:day)?\b"
+    r"|\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?=\W{0,3}\d)|(?<=\d)\s?[ap]m\b"
+)
+_TOKENS: Final = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*|[A-Za-z0-9+/=_-]{32,}")
+_NUMBERS: Final = re.compile(rf"{ONE}(?:[\s.,:/+-]*{ONE})*")
+
+
+def normalized(text: str) -> str:
+    """A text as a customer reads it, without numbers, dates and tokens."""
+    seen = unescape(_UNSEEN.sub(" ", text))
+    alike = _TOKENS.sub(_token, _NAMES.sub(ONE, seen))
+    return " ".join(_NUMBERS.sub(ONE, alike).split())
+
+
+def _token(match: re.Match[str]) -> str:
+    """A number of the shop, such as S-1001, keeps its name."""
+    name = re.match(r"[A-Za-z]{1,6}-(?=\d)", match[0])
+    return f"{name[0] if name else ''}{ONE}"
+
+
+class ShownPage(NamedTuple):
+    """A page about one order; ``text`` is None if it is another one each time."""
+
+    path: str
+    is_paid: bool | None  # None: partly, or paid and given back
+    text: str | None
+
+
+class Mails(NamedTuple):
+    """The mails of a run, and how many of them there were when somebody acted for the first time."""
+
+    texts: Sequence[str]
+    early: int
+
+    @property
+    def later(self) -> Counter[str]:
+        """Those that came afterwards: they may tell that the customer has paid."""
+        return Counter(self.texts[self.early :])
+
+
+class SentMail(Protocol):
+    """A mail of Django, whose receivers are a method, or of Flask-Mail."""
+
+    subject: str
+    body: str | None
+    recipients: Callable[[], list[str]] | list[str]
+
+
+class MailBox:
+    """Collects the mails of one run: Django's outbox in tests, and what Flask-Mail dispatches."""
+
+    def __init__(self) -> None:
+        self._dispatched: list[SentMail] = []
+        self._signal: Signal | None = None
+        self._early: int | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        """Listen to Flask-Mail, once the shop has loaded it."""
+        if self._signal is None:
+            self._signal = getattr(sys.modules.get(FLASK), "email_dispatched", None)
+            if self._signal is not None:
+                self._signal.connect(self._note)
+
+    def _note(self, message: SentMail, app: "Flask | None" = None) -> None:
+        self._dispatched.append(message)
+
+    def mark(self) -> None:
+        """Somebody acts; the first time counts."""
+        self._connect()
+        if self._early is None:
+            self._early = len(self.texts())
+
+    @property
+    def early(self) -> int:
+        """How many mails there were before somebody acted."""
+        return self._early or 0
+
+    def texts(self) -> list[str]:
+        """The mails so far: receivers, subject and text."""
+        outbox: Iterable[SentMail] = getattr(sys.modules.get(DJANGO), "outbox", ())
+        return [
+            f"{', '.join(each.recipients() if callable(each.recipients) else each.recipients)}: "
+            f"{each.subject}\n{each.body or getattr(each, 'html', '')}"
+            for each in (*outbox, *self._dispatched)
+        ]
+
+    def close(self) -> None:
+        """Collect no more."""
+        if self._signal is not None:
+            self._signal.disconnect(self._note)
+
+
+class Showing(NamedTuple):
+    """What a shop shows at rest."""
+
+    pages: Sequence[ShownPage] = ()
+    mails: Mails = Mails((), 0)
+
+
+NOTHING_SHOWN: Final = Showing()
+
+Get = Callable[[str], str | None]
+"""Requests an address from the shop as a customer would; None if there is no page."""
+
+
+def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
+    """The pages to which customers return, and those at ``paths``; the first time each is requested twice."""
+    orders = [each for each in project.epoch.store.orders_newest_first() if not each.is_refund][::-1]
+    truths = truths_of(project)
+    asked = [
+        (order, url)
+        for order in orders
+        for url in (*_return_urls(project, order), *(path.replace(ORDER_ID, order.id) for path in paths))
+    ]
+    pages = []
+    for order, url in asked[:PAGES_MAX]:
+        text = _requested(get, url)
+        if text is None:
+            continue
+        is_stable = not is_first or _requested(get, url) == text
+        pages.append(
+            ShownPage(
+                urlsplit(url).path.replace(order.id, "…"),
+                _is_paid(truths, order),
+                text if is_stable else None,
+            )
+        )
+    return pages
+
+
+def _requested(get: Get, url: str) -> str | None:
+    text = get(url)
+    return None if text is None else normalized(text)
+
+
+def _return_urls(project: Project, order: Order) -> Iterator[str]:
+    if order.return_url:
+        parts = urlsplit(order.return_url)
+        query = {**dict(parse_qsl(parts.query)), "order_id": order.id, "project_id": project.project_id}
+        yield urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _is_paid(truths: Mapping[str, Truth], order: Order) -> bool | None:
+    truth = truths[order.id]
+    if truth.received == 0 and truth.authorized == 0:
+        return False
+    return True if truth.capturable or truth.received - truth.refunded >= order.amount_cents else None
+
+
+def shown_wrong(
+    now: Showing, before: Showing, changes: Sequence[ChangedStep], *, is_same_money: bool
+) -> Iterator[BookProblem]:
+    """What the shop should show differently, or just as in the test as it is.
+
+    After a change that must not matter, it shows the same, if the same was paid, captured and refunded.
+    """
+    yield from _same_to_all(now, before)
+    if is_same_money and changes and all(changed.change.traits & SAME_END for changed in changes):
+        yield from _differing(now, before)
+
+
+def _same_to_all(now: Showing, before: Showing) -> Iterator[BookProblem]:
+    paid = {(page.path, page.text) for page in before.pages if page.is_paid and page.text}
+    for page in now.pages:
+        if page.is_paid is False and (page.path, page.text) in paid:
+            yield BookProblem(
+                "shown-paid",
+                f"the page {page.path} says the same to a customer who has not paid: {_cut(page.text)}",
+            )
+    if _nobody_paid(now, before) and before.mails.later and not before.mails.later - now.mails.later:
+        mail = _cut(next(iter(before.mails.later)))
+        yield BookProblem(
+            "shown-paid", f"a customer who has not paid gets the same mails as one who has: {mail}"
+        )
+
+
+def _nobody_paid(now: Showing, before: Showing) -> bool:
+    """Whether nobody has paid, but somebody did in the test as it is."""
+    return {page.is_paid for page in now.pages} == {False} and any(page.is_paid for page in before.pages)
+
+
+def _differing(now: Showing, before: Showing) -> Iterator[BookProblem]:
+    if [page.path for page in now.pages] == [page.path for page in before.pages]:
+        for page, known in zip(now.pages, before.pages, strict=True):
+            if known.text is not None and page.text != known.text:
+                yield BookProblem(
+                    "shown-differently",
+                    f"the page {page.path} then says {_cut(page.text)} instead of {_cut(known.text)}",
+                )
+    mails, known_mails = Counter(now.mails.texts), Counter(before.mails.texts)
+    for mail, count in (mails - known_mails).items():
+        yield BookProblem(
+            "mailed-differently", f"the customer gets {count} mails more than without that: {_cut(mail)}"
+        )
+    for mail in known_mails - mails:
+        yield BookProblem("mailed-differently", f"the customer does not get the mail {_cut(mail)}")
+
+
+def _cut(text: str | None) -> str:
+    shown = text or "nothing"
+    return repr(shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}…")

@@ -1,0 +1,501 @@
+"""Rehearses a test under pytest: runs it as it is, then in its variations, and reports what was found."""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import datetime
+from pathlib import Path
+from threading import get_ident
+from typing import Any, Final
+from zlib import crc32
+
+import pytest
+from _pytest import runner  # as plugins that run tests again do
+
+from payment_sandbox.operations.history import history
+from payment_sandbox.scenarios.variation import WEBHOOK
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.testing.books import BookEntry
+from payment_sandbox.testing.clients.in_process import AsksWithoutEnd
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.rehearsed_test import Told, set_current_test
+from payment_sandbox.testing.shops.watching import set_pressed
+from payment_sandbox.web.pictures import sequence, svg
+from pytest_payment_sandbox import exploring_options
+from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
+from pytest_payment_sandbox.options import ERROR, review_expected, review_mode
+from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
+from pytest_payment_sandbox.rehearsal.judging import (
+    OF_REVIEW,
+    Ends,
+    Judged,
+    Trial,
+    given_up,
+    hangs,
+    judge,
+    not_judged,
+    read_books,
+    unrelated,
+)
+from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
+from pytest_payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.showing import MailBox, Mails, Showing, normalized, pages_of
+
+PROPERTY: Final = "payment_rehearsal"
+
+
+def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
+    """Note what the variations of a test showed, and fail it for findings."""
+    test = report_of(
+        item.nodeid,
+        explored,
+        lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
+    )
+    report.user_properties.append((PROPERTY, test))
+    if explored.findings or explored.unplayed:
+        lines = [
+            f"payment rehearsal: {summary([test])}",
+            "",
+            *lines_of(test),
+            *explored.unplayed,
+            *explored.notes,
+        ]
+        report.outcome = "failed"
+        report.longrepr = "\n".join(lines)
+
+
+def summarize(config: pytest.Config, terminalreporter: Any) -> None:
+    """Say at the end of a run what was rehearsed, and write the report."""
+    tests = _rehearsed(terminalreporter)
+    if not tests:
+        return
+    terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
+    notes = Counter(note for test in tests for note in test["notes"])
+    for note, count in sorted(notes.items()):
+        terminalreporter.write_line(f"  in {count} tests {note}")
+    file = config.getoption("payment_rehearse_report")
+    if file:
+        write(Path(file), tests)
+        terminalreporter.write_line(f"  all of it is in {file}")
+
+
+def _rehearsed(terminalreporter: Any) -> list[dict[str, Any]]:
+    """What was told of every test, also by the workers of pytest-xdist."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    properties = [each for report in reports for each in getattr(report, "user_properties", ())]
+    tests = {value["test"]: value for name, value in properties if name == PROPERTY}
+    return [tests[name] for name in sorted(tests)]
+
+
+BOOKS: Final = "payment_books"
+TRACES: Final = "payment_traces"
+PAGES: Final = "payment_pages"
+RESTART: Final = "payment_shop_restart"
+NOT_JUDGED: Final = Judged([], (), ())
+NOT_SET_UP: Final = Judged(
+    [BookProblem("not-judged", "the test was not set up, so nothing is judged")], (), ()
+)
+
+
+class OneRun:
+    """One run of a test: its project is rehearsed from when the fixture makes it."""
+
+    def __init__(
+        self,
+        item: pytest.Item,
+        variation: ChangedSteps = (),
+        *,
+        elsewhere: bool = False,
+        baseline: Judged | None = None,
+        ends: Ends | None = None,
+    ) -> None:
+        self.variation = variation
+        self._baseline = baseline
+        self._ends: Ends = {} if ends is None else ends
+        self._item = item
+        self.judged: Judged | None = None
+        self.timeline = self.picture = ""
+        self._elsewhere = elsewhere
+        self._project: PaymentSandbox | None = None
+        self._told: Told | None = None
+        self._run: RehearsedRun | None = None
+        self._has_restart = self._has_return = False
+        self._thread_id = get_ident()
+        self._believed: list[list[BookEntry]] = []
+        self._mails = MailBox()
+        self._hangs_at = ""  # where it was when it was given up
+        self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # of the judging
+
+    def give_up(self, place: str) -> None:
+        """End this run with its next call of the sandbox: it takes too long."""
+        self._hangs_at = place
+        if self._run is not None:
+            self._run.is_given_up = True
+
+    def abandoned(self, place: str) -> Ran:
+        """What shows of a run that still goes on, and will for ever."""
+        steps = self._run.steps if self._run is not None else []
+        return Ran(Judged([hangs(last_line(place))], (), ()), steps, self.variation, place, "")
+
+    def attach(self, project: PaymentSandbox, report: Told | None = None) -> None:
+        """Rehearse the test's project, but no further ones of the same test.
+
+        ``report`` has what a test case says instead of fixtures.
+        """
+        own = project.server.project_of(project.api_key)
+        if own is None or self._run is not None:
+            return
+        self._project, self._told = project, report
+        self._run = RehearsedRun(
+            own,
+            self.variation,
+            elsewhere=self._elsewhere,
+            visit=self._visit,
+            restart=self._restarted,
+        )
+        self._run.on_act = self._mails.mark
+        if self._baseline is not None:
+            self._run.calls.limit(self._baseline.most_calls)
+            self._run.pace.known_busy = self._baseline.busy
+        project._on_action = self._observe
+        own.rehearse(self._run)
+        set_pressed(self._pressed)
+
+    def ended(self, failure: BaseException | None) -> None:
+        """The test has ended: judge what is left."""
+        set_pressed(None)
+        self._has_restart = self._fixture(RESTART) is not None
+        project, run = self._project, self._run
+        if project is None or run is None or self.judged is not None:
+            return
+        self._has_return = project.application is not None
+        self.judged = self._ended(project, run, failure)
+        if not self.judged.problems:
+            return
+        self.timeline = self._hangs_at  # what happened until then can be very long
+        if not self._hangs_at:
+            self.timeline = project.timeline()
+            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
+
+    def _ended(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
+        """Judge a run; one that was given up, or that cannot be judged, has no other problem."""
+        try:
+            if not self._hangs_at:
+                with self.watch():
+                    return self._judge(project, run, failure)
+        except (Exception, AsksWithoutEnd) as error:
+            if not self.variation and not self._hangs_at:  # the test fails with it, as it is
+                raise
+            if not self._hangs_at:
+                return not_judged(run, error)
+        run.is_given_up = False
+        return given_up(run, last_line(self._hangs_at))
+
+    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
+        is_strict = not self.variation and review_mode(self._item) == ERROR
+        besides = unrelated(run.project) if is_strict else []  # before time passes that the test did not want
+        why = None if failure is None else f"{type(failure).__name__}: {failure}"
+        trial = Trial(
+            run,
+            self.variation,
+            why,
+            self._baseline,
+            self._believed,
+            self._ends,
+            lambda: self._look(project, run),
+        )
+        judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
+        judged.problems.extend(besides)
+        meant = {f"{OF_REVIEW}{rule}" for rule in review_expected(self._item)}
+        judged.problems[:] = [problem for problem in judged.problems if problem.kind not in meant]
+        judged.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
+        return judged
+
+    def _look(self, project: PaymentSandbox, run: RehearsedRun) -> Showing:
+        """Look at the shop's pages and mails as its customers do."""
+        mails = Mails(list(map(normalized, self._mails.texts())), self._mails.early)
+        self._mails.close()
+        if project.application is None:
+            return Showing((), mails)
+        browser = project.browser(project.application)
+
+        def get(url: str) -> str | None:
+            try:
+                return browser.look(url)
+            except Exception as error:  # as in production, where a customer would see a page for it
+                return f"{type(error).__name__}: {error}"
+
+        paths = self._fixture(PAGES) or ()
+        return Showing(pages_of(run.project, get, paths, is_first=self._baseline is None), mails)
+
+    def read(self, report: pytest.TestReport) -> None:
+        """Look for secrets in what was logged and printed."""
+        if self.judged is not None:
+            texts = [text for name, text in report.sections if name.startswith("Captured")]
+            self.judged.problems.extend(self.leaks(texts))
+
+    def leaks(self, texts: Sequence[str]) -> list[BookProblem]:
+        """The secrets in what was logged or printed."""
+        return leaks_in_output(self._run.project, texts) if self._run is not None else []
+
+    @property
+    def ran(self) -> Ran:
+        """What the run showed."""
+        run = self._run
+        if run is None or self.judged is None:
+            return Ran(NOT_SET_UP if self.variation else NOT_JUDGED, [], [], "", "")
+        return Ran(
+            self.judged,
+            run.steps,
+            run.happened,
+            self.timeline,
+            self.picture,
+            has_restart=self._has_restart,
+            has_return=self._has_return,
+        )
+
+    def _pressed(self, method: str, path: str) -> bool | None:
+        repeat = self._run.press(method, path) if self._run is not None else None
+        return repeat.at_once if repeat is not None else None
+
+    def _visit(self, order: Any, tabs: int) -> None:
+        if self._project is not None and self._project.application is not None:
+            with suppress(Exception):  # what the page makes of it is in the books
+                self._project.browser(self._project.application).returns(order.id, tabs)
+
+    def _observe(self) -> None:
+        """Note what the shop believes now; its database may belong to the test's thread."""
+        if get_ident() == self._thread_id:
+            with suppress(Exception):  # in the middle of a test a book may have no answer
+                self._believed.append(read_books(self._fixture(BOOKS))[0])
+
+    def _restarted(self) -> None:
+        restart = self._fixture(RESTART)
+        if restart is not None:
+            restart()
+
+    def _fixture(self, name: str) -> Any:
+        if self._told is not None:
+            return self._told(name)
+        return getattr(self._item, "funcargs", {}).get(name)
+
+
+def _advance(project: PaymentSandbox, until: datetime) -> None:
+    with suppress(Exception):  # what a handler raises for the test, which has ended
+        project.clock.advance(to=until, timeout_seconds=20)
+
+
+RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
+
+
+def is_varied(item: pytest.Item) -> bool:
+    """Whether the current run of a test is a variation, of which nobody reads the reports."""
+    run = item.stash.get(RUN, None)
+    return run is not None and bool(run.variation)
+
+
+class RehearsedItem:
+    """The rehearsal of a test run."""
+
+    def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
+        self._config = config
+        self._until_seconds = monotonic_seconds() + budget_seconds
+        self._only = only
+        self._left_items = 0
+        self.clock = f"frozen@{wall_now().isoformat()}"
+
+    def expect(self, count: int) -> None:
+        """The budget is shared by this many tests."""
+        self._left_items = max(1, count)
+
+    def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Run a test as it is and in its variations, and report it once."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        runs = _Runs(item)
+        reports, ran = runs.as_it_is()
+        explored = None
+        if all(report.passed for report in reports) and ran.steps:
+            _take_time(item)
+            explored = self._explored(item, runs, ran)
+        self._left_items -= 1
+        reports += _end_shared(item, nextitem)
+        for report in reports:
+            if explored is not None and report.when == "call":
+                tell(report, explored, item)
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _explored(self, item: pytest.Item, runs: "_Runs", baseline: Ran) -> Explored:
+        now = monotonic_seconds()
+        runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
+        runs.explorer = explorer = Explorer(
+            runs.varied,
+            lambda: monotonic_seconds() < runs.until_seconds,
+            seed=crc32(item.nodeid.encode()),
+            first=self._failed_before(item),
+            threads=lambda: runs.work_elsewhere(baseline),
+        )
+        if self._only:
+            return explorer.only(self._only, baseline)
+        runs.listen(baseline)
+        explored = explorer.explore(baseline)
+        self._remember(item, explored)
+        return explored
+
+    def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:
+        cache = getattr(self._config, "cache", None)
+        known = cache.get(f"payment-rehearsal/{crc32(item.nodeid.encode())}", []) if cache is not None else []
+        variations = []
+        for text in known:
+            with suppress(ValueError):  # of another release
+                variations.append(parse_variation(text))
+        return variations
+
+    def _remember(self, item: pytest.Item, explored: Explored) -> None:
+        cache = getattr(self._config, "cache", None)
+        if cache is not None:
+            names = [finding.name for finding in explored.findings if finding.variation]
+            cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
+
+
+class _Runs:
+    """The runs of one test, each watched: one that hangs is given up."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self._reports: list[pytest.TestReport] = []
+        self._baseline: Judged | None = None
+        self._baseline_seconds = 0.0
+        self._ends: Ends = {}
+        self.until_seconds = 0.0
+        self.explorer: Explorer | None = None
+
+    def as_it_is(self) -> tuple[list[pytest.TestReport], Ran]:
+        """Run the test as it is; only the judging of it is watched, as it has no limit of its own."""
+        begun_seconds = monotonic_seconds()
+        run = OneRun(self._item, ends=self._ends)
+        run.watch = lambda: Watch(SECONDS_MAX, run.give_up, lambda place: self._abandon(run, place))
+        self._reports, ran = _once(self._item, run)
+        self._baseline = ran.judged
+        self._baseline_seconds = monotonic_seconds() - begun_seconds
+        return list(self._reports), ran
+
+    def varied(self, variation: ChangedSteps) -> Ran:
+        """Run a variation of it."""
+        return self._watched(OneRun(self._item, variation, baseline=self._baseline, ends=self._ends))[1]
+
+    def _watched(self, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
+        left_seconds = self.until_seconds - monotonic_seconds()
+        limit_seconds = allowed_seconds(left_seconds, self._baseline_seconds)
+        with Watch(limit_seconds, run.give_up, lambda place: self._abandon(run, place)):
+            return _once(self._item, run)
+
+    def listen(self, baseline: Ran) -> None:
+        """Look for secrets in logs of lower levels, in a run of which only this counts."""
+        run = OneRun(self._item)
+        with all_logs() as texts:
+            self._watched(run)
+        if all(problem.kind != SECRET for problem in baseline.judged.problems):
+            baseline.judged.problems.extend(run.leaks(texts))
+
+    def work_elsewhere(self, baseline: Ran) -> bool:
+        """Whether the shop's handlers work on other threads than the test's; without webhooks, who knows."""
+        if not any(step.kind == WEBHOOK for step in baseline.steps):
+            return False
+        reports, ran = self._watched(OneRun(self._item, elsewhere=True))
+        if any(report.failed for report in reports):
+            return False
+        return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)
+
+    def _abandon(self, run: OneRun, place: str) -> None:
+        """Report what was found so far, on the thread of a watch, and end the process."""
+        ran = run.abandoned(place)
+        explorer = self.explorer or Explorer(lambda variation: ran, lambda: False)
+        explorer.note(run.variation, ran)
+        items = self._item.session.items
+        skipped = len(items) - items.index(self._item) - 1
+        explored = explorer.so_far([ABANDONED.format(count=skipped)], 0)
+        if not self._reports:
+            self._reports = [_failed_call(self._item)]
+        for report in self._reports:
+            if report.when == "call":
+                tell(report, explored, self._item)
+        end_process(self._item, self._reports)
+
+
+ABANDONED: Final = (
+    "the run was ended, because what hangs without a call cannot be stopped; {count} later tests were not run"
+)
+
+
+def _failed_call(item: pytest.Item) -> pytest.TestReport:
+    return pytest.TestReport(item.nodeid, item.location, {}, "failed", None, "call")
+
+
+def prepared(session: pytest.Session) -> RehearsedItem:
+    """The rehearsal that the options ask for.
+
+    Raises:
+        pytest.UsageError: the variation is none.
+    """
+    asked = session.config.getoption("payment_rehearse_only")
+    try:
+        only = parse_variation(asked) if asked else ()
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--payment-rehearse-only: {wrong}") from None
+    rehearsal = RehearsedItem(
+        session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
+    )
+    workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
+    rehearsal.expect(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
+    return rehearsal
+
+
+def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Judge a run once the test has ended, whether it passed or not."""
+    run = item.stash.get(RUN, None)
+    try:
+        outcome = yield
+    except BaseException as failure:
+        if run is not None and not isinstance(failure, KeyboardInterrupt):
+            run.ended(failure)
+        raise
+    if run is not None:
+        run.ended(None)
+    return outcome
+
+
+def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
+    """Run a test once, with fixtures of its own; what it shares with others stays."""
+    item.stash[RUN] = run
+    initialize: Any = getattr(item, "_initrequest", None)
+    if initialize is not None:
+        initialize()
+    reports = [runner.call_and_report(item, "setup", log=False)]
+    if reports[0].passed:
+        set_current_test(run)
+        reports.append(runner.call_and_report(item, "call", log=False))
+        set_current_test(None)
+        run.read(reports[-1])
+    parent: Any = item.parent
+    reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))
+    return reports, run.ran
+
+
+def _take_time(item: pytest.Item) -> None:
+    """End the time limit that pytest-timeout has for a test: all its variations take longer."""
+    cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
+    if cancel is not None:
+        cancel(item=item)
+
+
+def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """End the fixtures that no later test needs; a report if that fails."""
+    teardown = runner.CallInfo.from_call(
+        lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown"
+    )
+    if teardown.excinfo is None:
+        return []
+    return [item.ihook.pytest_runtest_makereport(item=item, call=teardown)]

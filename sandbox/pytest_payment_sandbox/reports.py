@@ -1,0 +1,68 @@
+"""What the plugin reports: timelines of failed tests, reviews, and a server that cannot be had."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import pytest
+
+from payment_sandbox.loading import LOADING
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.testing.access import SandboxNotFound
+from payment_sandbox.testing.reviews import review, review_text
+from payment_sandbox.testing.servers import PaymentSandboxServer
+from pytest_payment_sandbox import options
+
+if TYPE_CHECKING:
+    from payment_sandbox.testing.project import PaymentSandbox
+
+
+def started(config: pytest.Config, base_url: str | None, control_token: str | None) -> PaymentSandboxServer:
+    """The server of a session, as its options ask for it; what prevents it is told in a sentence."""
+    try:
+        return PaymentSandboxServer(
+            base_url,
+            control_token,
+            scenario_folders=options.scenario_folders(config),
+            settings=options.suite_settings(config),
+        )
+    except SandboxNotFound as missing:
+        problem = str(missing)
+    except Invalid as invalid:
+        problem = "\n".join(_wrong_files(config)) or str(invalid)
+    pytest.fail(problem, pytrace=False)
+
+
+def _wrong_files(config: pytest.Config) -> list[str]:
+    """The mistakes in the scenario files of the suite's folders, each with its place."""
+    with LOADING:
+        from payment_sandbox.operations.review_scenario import check_file  # few suites need them
+        from payment_sandbox.scenarios.catalogue import scenario_files
+
+    lines: list[str] = []
+    for folder in options.scenario_folders(config):
+        for file in scenario_files(folder):
+            try:
+                check_file(file)
+            except Invalid as invalid:
+                lines += [violation.placed() for violation in invalid.violations]
+    return lines
+
+
+def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
+    """Warn of the mistakes that a test showed, or fail it."""
+    try:
+        review(project, mode, item.nodeid, expect)
+        return
+    except AssertionError as error:
+        problem = str(error)
+    pytest.fail(problem, pytrace=False)
+
+
+def add_timeline(report: pytest.TestReport, project: "PaymentSandbox") -> None:
+    """Add the project's timeline to a report."""
+    text = review_text(project)
+    add_section = getattr(report.longrepr, "addsection", None)
+    if add_section is not None:
+        add_section("payment sandbox", text)  # shown whatever --show-capture says
+    else:
+        report.sections.append(("payment sandbox", text))

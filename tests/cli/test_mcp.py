@@ -1,0 +1,178 @@
+"""The tools for coding agents: over the protocol, as their SDK calls them, and one by one."""
+
+import json
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from mcp import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, ToolProblem, part_of
+from payment_sandbox.cli.mcp import TOOLS
+from payment_sandbox.serving.server import description
+from payment_sandbox.web.docs.contents import page as contents_of
+from tests.support.commands import run
+from tests.support.documentation import environment
+from tests.support.servers import make_server
+
+TOO_LONG = 1500  # of the description of a tool
+
+
+@pytest.fixture
+def tools() -> Iterator[SandboxTools]:
+    """The tools of a process that knows no running server."""
+    made = SandboxTools({})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def begun(tools: SandboxTools) -> SandboxTools:
+    """Tools with a project, whose webhooks nobody takes."""
+    tools.start(webhook_url="http://127.0.0.1:9/hook")
+    return tools
+
+
+@pytest.mark.asyncio
+async def test_agents_find_eight_tools_with_flat_parameters_and_use_them() -> None:
+    """Through the SDK, over standard input and output; a refusal is an error that names the next step."""
+    served = StdioServerParameters(
+        command=sys.executable, args=["-m", "payment_sandbox", "mcp"], env=environment()
+    )
+    async with stdio_client(served) as streams, ClientSession(*streams) as session:
+        assert "Call start first" in str((await session.initialize()).instructions)
+        listed = (await session.list_tools()).tools
+        assert [tool.name for tool in listed] == list(TOOLS)
+        for tool in listed:
+            assert len(str(tool.description)) < TOO_LONG
+            kinds = {each["type"] for each in tool.input_schema["properties"].values()}
+            assert kinds <= {"string", "integer"}, tool.name
+        early = await session.call_tool("review", {})
+        assert early.is_error
+        assert "Next: start()" in early.content[0].text  # type: ignore[union-attr]
+        started = await session.call_tool("start", {"mode": "live"})
+        assert "API key" in started.content[0].text  # type: ignore[union-attr]
+        made = await session.call_tool("make_order", {"what": "transfer", "amount": 700})
+        assert "is completed: 700 cents" in made.content[0].text  # type: ignore[union-attr]
+
+
+def test_every_answer_is_short_and_says_how_to_get_the_rest(begun: SandboxTools) -> None:
+    """Also with many webhooks, long pages and multi-byte characters; the parts together are the whole."""
+    for _ in range(3):
+        begun.make_order(what="paid")
+    begun.advance(by="PT1H")
+    tellers = (begun.explain_order, begun.advance, begun.review, partial(begun.search, page="pytest"))
+    for tell in tellers:
+        told = [tell(part=1)]
+        while f"part={len(told) + 1}" in told[-1].splitlines()[-1]:
+            told.append(tell(part=len(told) + 1))
+        assert len(told) > 1
+        assert max(len(each.encode()) for each in told) < ANSWER_BYTES_MAX
+    page = "\n".join(each.rpartition("\n[part ")[0] for each in told)
+    assert page == contents_of("pytest", description).text
+
+
+def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
+    """Between characters, not inside of one."""
+    line = "€" * 3000
+    count = int(part_of(line, 1, "again(part={})").partition(" of ")[2].partition(";")[0])
+    parts = [part_of(line, part, "again(part={})") for part in range(1, count + 1)]
+    assert "".join(part.rpartition("\n[part ")[0] for part in parts) == line
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "problem", "step"),
+    [
+        ("start", {"mode": "nonsense"}, "mode must be one of: test, live", "search(words='settings')"),
+        ("start", {"scenario": "webhook-lots"}, "webhook-lost", "search("),
+        ("make_order", {"what": "payed"}, "there is no order 'payed'; there are: hosted, new, paid", "explain_order()"),
+        ("make_order", {"what": "transfer"}, "transfer needs mode live", "start(mode='live')"),
+        ("make_order", {"order_id": "nope"}, "there is no order 'nope'", "explain_order()"),
+        ("advance", {"by": "P3X"}, "'P3X' is not an ISO 8601 duration", "advance(by='PT30M')"),
+        ("advance", {"until": "tomorrow"}, "tomorrow", "advance(by='PT30M')"),
+        ("explain_order", {}, "there is no order yet", "make_order(what='new')"),
+        ("explain_order", {"order_id": "nope"}, "there is no order 'nope'", "make_order(what='new')"),
+        ("rehearse", {}, "nothing was rehearsed yet", "rehearse(command='pytest tests')"),
+        ("rehearse", {"command": "pytest", "folder": "/nowhere"}, "/nowhere", "rehearse(command="),
+        ("search", {"words": "zebra"}, "no section has all of: 'zebra'", "search(words='webhook retry')"),
+        ("search", {"page": "zebra"}, "there is no page 'zebra'; there are: quick-start", "search("),
+        ("search", {"page": "agents", "part": 99}, "there is no part 99", "search(page='agents', part=1)"),
+        ("snapshot", {"file": "/nowhere/state.json"}, "/nowhere/state.json", "snapshot(file='state.json')"),
+        ("snapshot", {"file": "x", "action": "load"}, "action is save or restore", "snapshot(file="),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_is_wrong_and_the_next_step(
+    begun: SandboxTools, tool: str, given: dict[str, str], problem: str, step: str
+) -> None:
+    """In less than an answer's length."""
+    with pytest.raises(ToolProblem) as refused:
+        getattr(begun, tool)(**given)
+    said, _, following = str(refused.value).rpartition(" Next: ")
+    assert problem in said
+    assert step in following
+    assert len(str(refused.value).encode()) < ANSWER_BYTES_MAX
+
+
+def test_nothing_works_before_start(tools: SandboxTools) -> None:
+    """And every tool says so, except those that need no project."""
+    for tool in set(TOOLS) - {"start", "search", "rehearse"}:
+        with pytest.raises(ToolProblem, match=r"Next: start\(\)"):
+            getattr(tools, tool)(**({"file": "x"} if tool == "snapshot" else {}))
+
+
+def test_an_order_of_the_shop_is_paid_explained_and_reviewed(tools: SandboxTools) -> None:
+    """On a server that runs already, as its customer chooses; a restored snapshot takes that back."""
+    with make_server() as server:
+        own = SandboxTools({"SANDBOX_URL": server.url})
+        assert server.url in own.start()
+        own.make_order(what="hosted", amount=500)
+        assert "possible for the customer: visit, choose" in own.explain_order()
+        assert "bank-redirect-nl is completed" in own.make_order(order_id="last", method="bank-redirect-nl")
+        assert "2 status changes sent no webhook" in own.explain_order()
+        projects = len(server.registry.all())
+        own.close()
+        assert len(server.registry.all()) == projects - 1
+
+
+def test_a_snapshot_brings_the_state_back(begun: SandboxTools, tmp_path: Path) -> None:
+    """In a file."""
+    begun.make_order(what="new")
+    file = str(tmp_path / "state.json")
+    begun.snapshot(file=file)
+    begun.make_order(order_id="last", what="paid")
+    begun.snapshot(file=file, action="restore")
+    assert " is new: 1295 cents" in begun.explain_order()
+    assert json.loads(Path(file).read_text())
+
+
+SUITE = """
+def test_a_sale(payment_sandbox):
+    order = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json={"currency": "EUR", "amount": 5})
+    assert order.json()["status"] == "new"
+"""
+
+
+def test_a_rehearsal_reports_in_parts(tools: SandboxTools, tmp_path: Path) -> None:
+    """Its first call runs the suite, further ones read on."""
+    (tmp_path / "test_sale.py").write_text(SUITE)
+    told = tools.rehearse(
+        command=f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:randomly -W ignore",
+        folder=str(tmp_path),
+        budget="5s",
+    )
+    assert "1 test rehearsed in" in told
+    assert tools.rehearse() == told
+
+
+def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
+    """In one line."""
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError('No module named mcp')")
+    refused = run("mcp", PYTHONPATH=str(tmp_path))
+    assert refused.returncode == 2
+    assert (
+        refused.stderr == "payment-sandbox: mcp needs the official SDK: pip install 'payment-sandbox[mcp]'\n"
+    )

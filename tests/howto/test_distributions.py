@@ -1,0 +1,157 @@
+"""Each distribution works without the others, and says what to install where one is missing."""
+
+import json
+import shutil
+import subprocess
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.version import __version__
+from tests.requirements import PROJECTS, declared, name_of
+from tests.support.blocks import Block
+from tests.support.documentation import environment, of, run_command
+from tests.support.environments import environment_with
+from tests.support.packages import ROOT, WINGS
+
+MODULES = {
+    "markdown-it-py": "markdown_it",
+    "mdit-py-plugins": "mdit_py_plugins",
+    "psycopg-pool": "psycopg_pool",
+    "prometheus-client": "prometheus_client",
+}
+SERVER = declared(ROOT)["project"]["optional-dependencies"]["server"]
+EXTRAS = [name_of(each) for each in SERVER] + ["trustme", "psycopg", "psycopg-pool", "prometheus-client"]
+NEEDED_BY_PYTEST = {"pygments"}
+ENGINE = ("kernel", "orders", "methods", "forms", "projects", "journeys")
+
+
+def test_all_have_one_version() -> None:
+    """A wing needs the sandbox of its own version: they share internals."""
+    for folder in PROJECTS[1:]:
+        project = declared(folder)["project"]
+        assert project["version"] == __version__
+        needed = [each for each in project["dependencies"] if name_of(each) == "payment-sandbox"]
+        assert [each.partition("==")[2] for each in needed] == [__version__]
+    for file in ("node/package.json", "php/composer.json"):
+        assert json.loads((ROOT / "sandbox" / file).read_text())["version"] == __version__
+
+
+@pytest.fixture(scope="module")
+def base(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the sandbox and the pytest plugin, and what these two need."""
+    names = ("payment_sandbox", "pytest_payment_sandbox")
+    ours = [wheel for wheel in wheels if wheel.name.partition("-")[0] in names]
+    without = {MODULES.get(each, each) for each in EXTRAS if each not in NEEDED_BY_PYTEST}
+    return environment_with(ours, tmp_path_factory.mktemp("base") / "environment", without)
+
+
+def run(base: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command in the environment."""
+    return run_command(["bash", "-euc", command], folder, PATH=f"{base}:/usr/bin:/bin", PYTHONPATH="")
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("block", of("python", "pytest"))
+def test_the_pytest_page_needs_the_plugin_only(base: Path, block: Block, tmp_path: Path) -> None:
+    """Every example on the page."""
+    (tmp_path / "test_pasted.py").write_text(block.text)
+    ran = run(base, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(
+    ("command", "distribution"),
+    [
+        ("serve --port 0", "payment-sandbox[server]"),
+        ("openapi", "payment-sandbox[server]"),
+        ("verify --url http://127.0.0.1:9 --key k", "payment-sandbox-verify"),
+        ("import-journal x.har", "payment-sandbox-verify"),
+        ("rehearse -- true", "payment-sandbox[server]"),
+    ],
+)
+def test_a_command_says_what_it_needs(base: Path, command: str, distribution: str, tmp_path: Path) -> None:
+    """In one line, with what to type."""
+    ran = run(base, f"payment-sandbox {command}", tmp_path)
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    (line,) = ran.stderr.splitlines()
+    assert line.endswith(f"pip install '{distribution}'")
+
+
+IN_PROCESS = """
+import pytest
+import requests
+from payment_sandbox import Reset, Truncate
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+
+
+def test_pages(payment_sandbox):
+    session, url = payment_sandbox.session, payment_sandbox.base_url
+    order = session.post(f"{url}/v1/orders/", json=ORDER).json()
+    for path in ("/docs/", "/openapi.json", "/pay/" + order["order_url"].split("/pay/")[1]):
+        answer = session.get(f"{url}{path}")
+        assert answer.status_code == 501, path
+        assert "pip install 'payment-sandbox[server]'" in answer.text, path
+    assert "pip install 'payment-sandbox-company'" in session.get(f"{url}/metrics").text
+    assert session.get(f"{url}/v1/nothing/").status_code == 404
+
+
+def test_a_socket(payment_sandbox):
+    url, auth = f"{payment_sandbox.base_url}/v1/orders/", (payment_sandbox.api_key, "")
+    order = requests.post(url, json=ORDER, auth=auth).json()
+    payment_sandbox.act(order["id"])
+    assert requests.get(f"{url}{order['id']}/", auth=auth).json()["status"] == "completed"
+    for effect in (Reset(), Truncate()):
+        payment_sandbox.client.faults([effect])
+        with pytest.raises(requests.RequestException):
+            requests.post(url, json=ORDER, auth=auth, timeout=20).json()
+"""
+
+
+@pytest.mark.prove
+def test_pages_say_what_they_need_and_sockets_work(base: Path, tmp_path: Path) -> None:
+    """The APIs work in the process of a suite and over sockets, with their faults; pages name the extra."""
+    (tmp_path / "test_base.py").write_text(IN_PROCESS)
+    ran = run(base, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_the_engine_passes_its_tests_with_the_wings_deleted(tmp_path: Path) -> None:
+    """In a copy of the checkout that has the main package only."""
+    for name in ("tests", "scenarios", "sandbox", "pyproject.toml", "README.md", "Makefile"):
+        source, target = ROOT / name, tmp_path / name
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    for wing in WINGS:
+        shutil.rmtree(tmp_path / "sandbox" / wing.name)
+    programs = environment_with([], tmp_path / "environment", [wing.name for wing in WINGS])
+    rooms = [f"tests/{room}" for room in ENGINE]
+    ran = subprocess.run(
+        [programs / "python", "-m", "pytest", "-q", "-p", "no:payment-sandbox", "-n", "2", *rooms],
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=f"{tmp_path / 'sandbox'}:{tmp_path}"),
+        capture_output=True,
+        text=True,
+        timeout=800,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+
+
+def test_the_plugin_brings_little() -> None:
+    """What it adds to the needs of a shop's suite: itself, the sandbox, and a reader of YAML (limit: 4)."""
+    suite = {"flask", "werkzeug", "marshmallow", "requests", "urllib3", "idna", "click", "pytest"}
+    folders = (ROOT, ROOT / "sandbox" / "pytest_payment_sandbox")
+    added = {name_of(each) for folder in folders for each in declared(folder)["project"]["dependencies"]}
+    more = {
+        name_of(needed)
+        for each in added - suite - {"payment-sandbox"}
+        for needed in requires(each) or []
+        if "extra ==" not in needed
+    }
+    assert len({"pytest-payment-sandbox", "payment-sandbox", *(added - suite), *(more - suite)}) <= 4

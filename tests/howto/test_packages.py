@@ -1,0 +1,337 @@
+"""The packages for Node and PHP: how they find a sandbox, what they say without one, runners and types."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+import pytest
+
+from payment_sandbox.version import __version__
+from tests.support.documentation import BIN, environment
+from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, fetched, require
+from tests.support.servers import make_server
+
+PROGRAMS: Final = {
+    # makes a project, and prints its address or why there is none
+    "node": (
+        "node",
+        "--input-type=module",
+        "-e",
+        'import { newProject } from "payment-sandbox"; '
+        "await newProject().then((made) => console.log(`made at ${made.url}`), (error) => console.log(error.message));",
+    ),
+    "php": (
+        "php",
+        "-r",
+        'require "vendor/autoload.php"; try { echo "made at " . PaymentSandbox\\Project::create()->url, PHP_EOL; } '
+        "catch (Throwable $error) { echo $error->getMessage(), PHP_EOL; }",
+    ),
+}
+NEEDED: Final = {"node": ("node",), "php": ("php", "composer")}
+INSTALL: Final = (
+    "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command"
+)
+EXEC: Final = f'exec {BIN}/payment-sandbox "$@"\n'
+UVX: Final = f"""#!/bin/sh
+test "$1 $2 $3" = "--from payment-sandbox[server] payment-sandbox" || exit 9
+shift 3
+{EXEC}"""
+DOCKER: Final = f"""#!/bin/sh
+# What docker does with these arguments: a folder is mounted at /ready, and the image has a command.
+test "$1 $2 $3 $4 $5 $6" = "run --rm -i --network host -v" || exit 9
+folder="${{7%:/ready}}"
+export "$9" "${{11}}"
+shift 11
+test "$1 $2" = "payment-sandbox serve" || exit 9
+shift
+test "$(stat -c %a "$folder")" = 777 || exit 9 # the container's user writes there
+set -- "$@"
+for word; do
+  shift
+  set -- "$@" "$(echo "$word" | sed "s#^/ready/#$folder/#")"
+done
+{EXEC}"""
+
+both = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
+Says = Callable[..., str]
+
+
+@pytest.fixture
+def says(language: str, tmp_path: Path) -> Says:
+    """Runs the program of a language where only these other programs are on the path; returns what it prints."""
+    require(*NEEDED[language])
+    folder, programs = copied(language, tmp_path), tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "stat", "sed", "echo"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    command = list(PROGRAMS[language])
+    command[0] = shutil.which(command[0]) or ""
+
+    def run(others: dict[str, str] | None = None, **variables: str) -> str:
+        for name, text in (others or {}).items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        ran = subprocess.run(
+            command,
+            cwd=folder,
+            env={**environment(), "PATH": str(programs), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout.count("\n") == 1, "one line"
+        return ran.stdout
+
+    return run
+
+
+@both
+def test_a_suite_without_a_sandbox_says_what_to_install_or_set(says: Says) -> None:
+    """In one line, with the command that was missing."""
+    assert says().startswith(f"payment-sandbox is not installed. {INSTALL}")
+    missing = says(SANDBOX_COMMAND="nonsense serve")
+    assert missing.startswith(
+        f'the sandbox did not start with "nonsense serve": there is no nonsense. {INSTALL}'
+    )
+    wrong = says(SANDBOX_COMMAND=f"{BIN}/python -m nonsense")
+    assert "it ended with 1: " in wrong
+    assert f"No module named nonsense. {INSTALL}" in wrong
+
+
+@both
+def test_a_server_that_is_something_else_is_named(says: Says) -> None:
+    """Whether nothing answers at the address, or something that is no sandbox."""
+    assert "no payment sandbox at http://127.0.0.1:9: " in says(SANDBOX_URL="http://127.0.0.1:9/")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        Thread(target=other.serve_forever).start()
+        url = f"http://127.0.0.1:{other.server_port}"
+        elsewhere = says(SANDBOX_URL=f"{url}/")
+        other.shutdown()
+    assert elsewhere.startswith(
+        f"no payment sandbox at {url}: something else answered 501; unset SANDBOX_URL"
+    )
+    with make_server() as server:
+        assert says(SANDBOX_URL=f"{server.url}/") == f"made at {server.url}\n"
+
+
+@both
+def test_the_first_that_there_is_starts_it(says: Says) -> None:
+    """A command with quotes, payment-sandbox, uvx, Docker: each hides those after it, and they are asked in this order."""
+    spoilt = "#!/bin/sh\nexit 9\n"
+    assert says({"docker": DOCKER}).startswith("made at http://127.0.0.1:")
+    assert says({"docker": spoilt, "uvx": UVX}).startswith("made at http://127.0.0.1:")
+    own = {"uvx": spoilt, "payment-sandbox": f"#!/bin/sh\n{EXEC}"}
+    assert says(own).startswith("made at http://127.0.0.1:")
+    spaced = {"payment-sandbox": spoilt, "with a space": f"#!/bin/sh\n{EXEC}"}
+    assert says(spaced, SANDBOX_COMMAND="'with a space'").startswith("made at http://")
+
+
+def test_the_packages_have_the_version_of_the_sandbox() -> None:
+    """They are published together."""
+    for folder, name in ((NODE_PACKAGE, "package.json"), (PHP_PACKAGE, "composer.json")):
+        assert json.loads((folder / name).read_text())["version"] == __version__
+
+
+RUNNERS: Final = {"vitest": "4.1.12", "jest": "30.5.2"}
+TYPES: Final = {"typescript": "5.9.3", "@types/node": "20"}
+IN_COMMONJS: Final = """
+const { sandboxed } = require("payment-sandbox");
+const ORDER = { currency: "EUR", amount: 1295, transactions: [{ payment_method: "credit-card" }] };
+
+test("a paid order is shipped", sandboxed(async (sandbox) => {
+  const statuses = [];
+  await sandbox.deliverTo(async (request, response) => {
+    jest.useFakeTimers();
+    let body = "";
+    for await (const part of request) body += part;
+    statuses.push((await sandbox.order(JSON.parse(body).order_id)).status);
+    response.writeHead(204).end();
+  });
+  const { id } = await sandbox.call("POST", "/v1/orders/", ORDER);
+  await sandbox.pay(id);
+  expect(statuses).toEqual(["completed", "completed"]);
+}));
+"""
+
+
+def npm_installed(folder: Path, packages: dict[str, str]) -> None:
+    """Fetch packages into a project; skip where they cannot be had, except in CI."""
+    kept = folder / "node_modules" / "payment-sandbox"
+    kept.rename(folder / "kept")
+    listed = [f"{name}@{version}" for name, version in packages.items()]
+    (folder / "package.json").write_text(json.dumps({"private": True}))
+    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *listed], folder)
+    (folder / "kept").rename(kept)
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program of the project."""
+    return subprocess.run(
+        ["npx", "--no-install", *command.split()],
+        cwd=folder,
+        env=environment(CI="true", NO_COLOR="1"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.prove
+def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_path: Path) -> None:
+    """With one server for all workers, in ES modules and CommonJS, with fake timers."""
+    require("node", "npm")
+    folder = copied("node", tmp_path)
+    npm_installed(folder, RUNNERS)
+    config = '{ globalSetup: "payment-sandbox/global-setup" }'
+    (folder / "vitest.config.mjs").write_text(f"export default {{ test: {config} }};")
+    (folder / "jest.config.cjs").write_text(f"module.exports = {config};")
+    suite = (folder / "shop.test.mjs").read_text().replace('"node:test"', '"vitest"')
+    (folder / "shop.test.mjs").write_text(suite)
+    (folder / "shop.test.js").write_text(IN_COMMONJS)
+    ran = run("vitest run shop.test.mjs", folder)
+    assert "Tests  3 passed" in ran.stdout, ran.stdout + ran.stderr
+    ran = run("jest --testMatch **/shop.test.js", folder)
+    assert "Tests:       1 passed" in ran.stderr, ran.stdout + ran.stderr
+    (folder / "shop.test.mjs").write_text(suite.replace('"expired"', '"paid"'))
+    (folder / "shop.test.js").write_text(IN_COMMONJS.replace('["completed", ', '["paid", '))
+    for command in ("vitest run shop.test.mjs", "jest --testMatch **/shop.test.js"):
+        ran = run(command, folder)
+        assert ran.returncode == 1
+        told = ran.stdout + ran.stderr
+        assert "--- payment sandbox ---" in told
+        assert " POST /v1/orders/ -> 201" in told
+
+
+TYPED: Final = """
+import { test } from "node:test";
+import { SandboxError, newProject, sandboxed, startSandbox, type Order, type Project } from "payment-sandbox";
+
+test("typed", sandboxed({ mode: "live" }, async (sandbox) => {
+  const order = await sandbox.call<Order>("POST", "/v1/orders/", {});
+  const paid: Order = await sandbox.pay(order.id, { card: "challenge" });
+  const { events } = await sandbox.advance({ until: "idle" });
+  const texts: (string | undefined)[] = [paid.transactions[0]?.payment_method, events[0]?.kind];
+  texts.push((await sandbox.review())[0]?.advice);
+  await sandbox.deliverTo((request, response) => { response.writeHead(request.method ? 204 : 500).end(); });
+  await sandbox.deliverTo({ fetch: async (request) => new Response(await request.text()) });
+  // @ts-expect-error there is no such action
+  await sandbox.act(order.id, { actor: "bank", action: "pays" });
+  // @ts-expect-error a field without a type is unknown
+  const total: number = order.total;
+}));
+const project: Project = await newProject();
+await project.act("id", { actor: "customer", action: "choose", payment_method: "credit-card" });
+const { url }: { url: string } = await startSandbox();
+if (new Error(url) instanceof SandboxError) await project.close();
+"""
+TYPED_IN_COMMONJS: Final = """
+import sandbox = require("payment-sandbox");
+import setUp = require("payment-sandbox/global-setup");
+const made: Promise<sandbox.Project> = sandbox.newProject({ payment_methods: ["credit-card"] });
+void made.then(setUp);
+"""
+STRICT: Final = {
+    "strict": True, "noUncheckedIndexedAccess": True, "exactOptionalPropertyTypes": True, "target": "es2022",
+    "module": "nodenext", "types": ["node"], "noEmit": True,
+}  # fmt: skip
+
+
+@pytest.mark.prove
+def test_typescript_knows_the_package_in_strict_mode(tmp_path: Path) -> None:
+    """As an ES module and in CommonJS; what it has not is an error."""
+    require("node", "npm")
+    folder = copied("node", tmp_path)
+    npm_installed(folder, TYPES)
+    (folder / "typed.mts").write_text(TYPED)
+    (folder / "typed.cts").write_text(TYPED_IN_COMMONJS)
+    (folder / "tsconfig.json").write_text(
+        json.dumps({"compilerOptions": STRICT, "include": ["*.mts", "*.cts"]})
+    )
+    ran = run("tsc -p .", folder)
+    assert ran.returncode == 0, ran.stdout
+
+
+FETCHING: Final = """
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sandboxed } from "payment-sandbox";
+
+test("handlers", sandboxed(async (sandbox, t) => {
+  assert.equal(t.name, "handlers");
+  const place = () => sandbox.call("POST", "/v1/orders/", {
+    currency: "EUR", amount: 1295, webhook_url: "http://shop.example/hook", transactions: [{ payment_method: "credit-card" }],
+  });
+  const seen = [];
+  await sandbox.deliverTo({ fetch: async (request) => (seen.push([request.url, await request.json()]), new Response("fine")) }, "/hook");
+  const order = await place();
+  await sandbox.pay(order.id);
+  assert.deepEqual(seen.map(([url, { order_id: id }]) => [url, id]), Array(2).fill(["http://127.0.0.1/hook", order.id]));
+  await sandbox.deliverTo(async () => { throw new Error("no stock"); });
+  const next = await place();
+  await sandbox.pay(next.id);
+  const states = (await sandbox.webhooks(next.id)).map((each) => each.attempts.map((attempt) => attempt.response.status));
+  assert.deepEqual(states, [[500], [500]]);
+  assert.match(await sandbox.report(), /500 · Error: no stock/);
+  assert.deepEqual((await sandbox.review()).map((finding) => finding.rule), ["HOOK-08", "HOOK-09"]);
+  const nobody = "00000000-0000-4000-8000-000000000000";
+  await assert.rejects(sandbox.pay(nobody), { name: "SandboxError", status: 404, type: "NotFound" });
+  await sandbox.deliverTo({ fetch: () => new Promise(() => {}) });
+  assert.ok((await place()).id);
+}));
+"""
+
+
+def test_handlers_of_both_kinds_get_webhooks_and_their_errors_are_told(tmp_path: Path) -> None:
+    """Also those whose order names an address of a shop elsewhere, which is not called."""
+    require("node")
+    folder = copied("node", tmp_path)
+    (folder / "handlers.test.mjs").write_text(FETCHING)
+    ran = subprocess.run(
+        ["node", "--test", "handlers.test.mjs"], cwd=folder, env=environment(), capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert "# pass 1" in ran.stdout, ran.stdout + ran.stderr
+
+
+IN_PHP: Final = """<?php
+require 'vendor/autoload.php';
+use PaymentSandbox\\{Project, SandboxError, Webhook};
+$sandbox = Project::create(['webhook_timing' => 'before_response']);
+$seen = [];
+$sandbox->deliverTo(function (Webhook $webhook) use ($sandbox, &$seen): int {
+    $seen[] = $sandbox->call('GET', "/v1/orders/{$webhook->orderId}/")['status'];
+    throw new LogicException('no stock');
+}, '/hook');
+$card = ['payment_method' => 'credit-card'];
+$order = ['currency' => 'EUR', 'amount' => 1295, 'webhook_url' => 'http://shop.example/hook', 'transactions' => [$card]];
+$id = $sandbox->call('POST', '/v1/orders/', $order)['id'];
+$sandbox->pay($id);
+try {
+    $sandbox->pay($id);
+} catch (SandboxError $refused) {
+    echo json_encode([$seen, $refused->getCode(), $refused->error['type'], $sandbox->report()]);
+}
+"""
+
+
+@pytest.mark.prove
+def test_a_handler_in_php_may_call_and_throw(tmp_path: Path) -> None:
+    """Also before the response; what it throws is its answer, and what the sandbox refuses is an exception."""
+    require("php", "composer")
+    folder = copied("php", tmp_path)
+    (folder / "handler.php").write_text(IN_PHP)
+    ran = subprocess.run(
+        ["php", "handler.php"], cwd=folder, env=environment(), capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    seen, status, kind, report = json.loads(ran.stdout)
+    assert (seen, status, kind) == (["completed", "completed"], 409, "ActionNotPossible")
+    assert "500 · LogicException: no stock" in report

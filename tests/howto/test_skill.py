@@ -1,0 +1,55 @@
+"""The skill for coding agents: what it asks for exists, and its shop survives what it tells them to run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.web.docs.library import NAMES
+from tests.support.blocks import blocks
+from tests.support.commands import run
+from tests.support.documentation import run_command
+
+
+@pytest.fixture(scope="module")
+def skill() -> str:
+    """What the command prints."""
+    return run("skill").stdout
+
+
+def test_it_has_what_agents_look_for(skill: str) -> None:
+    """A name and a description in front, five steps each with a check, and what must never be done."""
+    front, text = re.fullmatch(r"---\n(.*?)\n---\n\n(.*)", skill, re.DOTALL).groups()  # type: ignore[union-attr]
+    assert re.match(r"name: [a-z-]+\ndescription: .+", front)
+    steps = re.split(r"^## (?=\d\. )", text, flags=re.MULTILINE)[1:]
+    assert [step[0] for step in steps] == list("12345")
+    assert all("**Check:**" in step for step in steps)
+    never = text.partition("## What must never be done\n")[2].partition("\n## ")[0]
+    assert all(line.startswith(("- Never ", "  ")) for line in never.strip().splitlines())
+
+
+def test_its_links_lead_to_pages_of_a_running_sandbox(skill: str) -> None:
+    """As Markdown."""
+    links = re.findall(r"\]\((\S+?)(?:#[a-z-]+)?\)", skill)
+    assert links
+    pages = {f"http://127.0.0.1:8080/docs/{name}.md" for name in NAMES}
+    assert set(links) <= pages
+
+
+@pytest.mark.prove
+def test_its_shop_survives_its_last_step(skill: str, tmp_path: Path) -> None:
+    """The review and the rehearsal find nothing; without the lock and the job, the rehearsal does."""
+    (block,) = [block for block in blocks(skill) if block.language == "python"]
+    plain = block.text.replace("@pytest.mark.payment_webhook_sequences\n", "")
+    test = tmp_path / "test_shop.py"
+    test.write_text(plain)
+    command = ["pytest", "-q", "-p", "no:cacheprovider", "--payment-review=error", "--payment-rehearse"]
+    ran = run_command(command, tmp_path)
+    assert "no findings" in ran.stdout, ran.stdout[-3000:]
+    assert ran.returncode == 0
+    job = '    payment_sandbox.every("PT1H", shop.look_at_open_orders)\n'
+    assert job in plain
+    test.write_text(plain.replace(job, ""))
+    ran = run_command(command, tmp_path)
+    assert ran.returncode == 1
+    assert "the customer paid €12.95, but the shop does not call it paid" in ran.stdout, ran.stdout[-3000:]

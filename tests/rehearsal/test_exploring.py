@@ -1,0 +1,96 @@
+"""Which variations are tried, and which of their problems are findings."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.scenarios.variation import Asked, Step
+from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.exploring import (
+    PAIRS_MAX,
+    ChangedSteps,
+    Explored,
+    Explorer,
+    Ran,
+    name_of,
+)
+from pytest_payment_sandbox.rehearsal.judging import Judged
+from tests.support.state_files import NOON
+
+CREATE = Step("create", 1, "the shop's POST /v1/orders/", Asked("POST", "/v1/orders/"))
+CAPTURE = Step("change", 1, "the shop's POST …/captures/", Asked("POST", "/v1/orders/x/captures/"))
+REFUND = Step("change", 2, "the shop's POST …/refunds/", Asked("POST", "/v1/orders/x/refunds/"))
+
+
+def webhook(number: int) -> Step:
+    """A webhook of the test."""
+    delivery = Delivery(str(number), "x", "http://shop.example/", "new", NOON)
+    return Step("webhook", number, f"the webhook {number}", delivery)
+
+
+STEPS = [CREATE, CAPTURE, REFUND, webhook(1), webhook(2)]
+
+
+class Shop:
+    """A test of a shop whose variations show these problems; each comes to an end of its own, or to these."""
+
+    def __init__(self, problems: Mapping[str, str] = {}, ends: Mapping[str, str] = {}) -> None:
+        self.tried: list[str] = []
+        self._problems, self._ends = problems, ends
+
+    def run(self, variation: ChangedSteps) -> Ran:
+        """One run."""
+        name = name_of(variation)
+        self.tried.append(name)
+        problems = [BookProblem(self._problems[name], "wrong")] if name in self._problems else []
+        return Ran(Judged(problems, (self._ends.get(name, name),), ()), STEPS, [], "", "")
+
+    def explored(self) -> Explored:
+        """All that is tried."""
+        return Explorer(self.run, lambda: True).explore(self.run(()))
+
+
+def findings(problems: Mapping[str, str]) -> Sequence[str]:
+    """The variations of the findings."""
+    return [finding.name for finding in Shop(problems).explored().findings]
+
+
+def test_a_second_cause_of_the_same_problem_is_told() -> None:
+    """A double charge stands beside a double creation, if other calls bring them about."""
+    twice = {
+        "create:1:answer-lost": "paid-twice",
+        "create:1:unavailable": "paid-twice",
+        "change:1:answer-lost": "paid-twice",
+        "change:2:answer-lost": "paid-twice",
+    }
+    assert findings(twice) == ["create:1:unavailable", "change:1:answer-lost", "change:2:answer-lost"]
+
+
+def test_what_a_shop_makes_of_webhooks_is_told_once() -> None:
+    """Whichever of them it was, and however it came."""
+    assert findings({f"webhook:{n}:{how}": "shipped-twice" for n in (1, 2) for how in ("twice", "late")}) == [
+        "webhook:1:twice"
+    ]
+    assert findings({"create:1:silent": "waits", "change:1:silent": "waits"}) == ["create:1:silent"]
+
+
+def test_pairs_are_varied() -> None:
+    """Each two changes come once before any two come again."""
+    shop = Shop()
+    shop.explored()
+    pairs = [name.split("+") for name in shop.tried if "+" in name]
+    assert 0 < len(pairs) <= PAIRS_MAX
+    kinds = [tuple(sorted(f"{part.split(':')[0]}:{part.split(':')[2]}" for part in pair)) for pair in pairs]
+    assert len(set(kinds[:20])) == 20
+    assert any(before == after for before, after in pairwise(sorted(kinds))), "some come again, later"
+
+
+def test_only_one_change_of_those_with_the_same_end_is_paired() -> None:
+    """The others would come to the same again."""
+    ends = {name: "same" for name in ("webhook:1:late", "webhook:1:refused", "webhook:1:lost")}
+    shop = Shop(ends=ends)
+    explored = shop.explored()
+    paired = {part for name in shop.tried if "+" in name for part in name.split("+")}
+    assert len(paired & set(ends)) == 1
+    assert explored.repeated == 2
+    assert explored.tried == len(shop.tried) - 1

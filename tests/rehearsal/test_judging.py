@@ -1,0 +1,77 @@
+"""A run is judged by what becomes of it, and not played on if another one has come to the same."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from payment_sandbox import BookEntry
+from payment_sandbox.projects.project import Project
+from payment_sandbox.testing.project import PaymentSandbox
+from pytest_payment_sandbox.rehearsal.judging import Ends, Judged, Trial, judge
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.showing import NOTHING_SHOWN
+from tests.support.in_process import place
+
+
+class Judging:
+    """Judges runs of one project, whose books tell these entries."""
+
+    def __init__(self, payment_sandbox: PaymentSandbox) -> None:
+        project = payment_sandbox.server.project_of(payment_sandbox.api_key)
+        assert project is not None
+        self.project: Project = project
+        self.order_id = place(payment_sandbox)
+        self.entries: list[BookEntry] = []
+        self.advanced: list[datetime] = []
+        self.ends: Ends = {}
+
+    def judged(self) -> Judged:
+        """Judge a run of it; no time passes, so that all runs begin alike."""
+        self.advanced.clear()
+        run = RehearsedRun(self.project)
+        self.project.rehearse(run)
+        trial = Trial(run, [], None, None, [], self.ends, lambda: NOTHING_SHOWN)
+        return judge(trial, self.advanced.append, lambda: self.entries)
+
+    def believe(self, **believed: Any) -> None:
+        """Let the shop believe this from now on."""
+        self.entries = [BookEntry("S-1", [self.order_id], **believed)]
+
+
+@pytest.fixture
+def judging(payment_sandbox: PaymentSandbox) -> Judging:
+    """A project with an order."""
+    return Judging(payment_sandbox)
+
+
+def test_a_run_that_has_come_to_the_same_is_not_played_on(judging: Judging) -> None:
+    """It has the problems of the other one, and nothing more happens."""
+    judging.believe(shipped=1295)
+    first = judging.judged()
+    assert [problem.kind for problem in first.problems] == ["shipped-unpaid"]
+    assert (first.is_alike, len(judging.advanced)) == (False, 2)
+    second = judging.judged()
+    assert (second.is_alike, judging.advanced) == (True, [])
+    assert [problem.kind for problem in second.problems] == ["shipped-unpaid"]
+    assert second[1:3] == first[1:3]
+
+
+def test_a_shop_that_believes_something_else_is_another_case(judging: Judging) -> None:
+    """The service alone does not decide how a run goes on."""
+    judging.believe()
+    judging.judged()
+    judging.believe(cancelled=True)
+    assert not judging.judged().is_alike
+
+
+def test_a_run_with_another_payment_is_another_case(
+    judging: Judging, payment_sandbox: PaymentSandbox
+) -> None:
+    """As is one in which a webhook is still under way, or time has passed."""
+    judging.believe()
+    judging.judged()
+    payment_sandbox.clock.advance("PT1S")
+    assert not judging.judged().is_alike
+    payment_sandbox.act(judging.order_id)
+    assert not judging.judged().is_alike

@@ -1,0 +1,97 @@
+"""Secrets are found in what a shop logs at any level and stores in a database, and nothing else is one."""
+
+import logging
+import sqlite3
+import traceback
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.projects.project import Project
+from payment_sandbox.testing.project import PaymentSandbox
+from pytest_payment_sandbox.rehearsal.leaks import all_logs, leaks_in_output, leaks_in_storage
+from tests.rehearsal.test_rehearsing import A_SALE, LOCKED, rehearsed
+
+CARD = 4111_1111_1111_1111
+
+
+@pytest.fixture
+def project(payment_sandbox: PaymentSandbox) -> Project:
+    """The project of a shop."""
+    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
+    assert project is not None
+    return project
+
+
+def test_the_code_in_a_traceback_is_no_secret(project: Project) -> None:
+    """Neither in a chained one nor in a group; what the errors say is looked at."""
+
+    def pay(card: str, said: str) -> str:
+        try:
+            try:
+                raise LookupError(card or "4111111111111111"[:4])
+            except LookupError as error:
+                raise ExceptionGroup(said, [KeyError("4111111111111111"[:4])]) from error
+        except ExceptionGroup:
+            text = traceback.format_exc()
+        return text
+
+    assert "4111111111111111" in pay("", "refused")
+    assert leaks_in_output(project, [pay("", "refused")]) == []
+    assert leaks_in_output(project, [pay("", f"refused {CARD}")]) != []
+
+
+@pytest.mark.parametrize(("kind", "value"), [("INTEGER", CARD), ("TEXT", str(CARD)), ("TEXT", "KEY")])
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
+def test_a_column_of_a_database_can_hold_a_secret(
+    project: Project, tmp_path: Path, kind: str, value: int | str, mode: str, encoding: str
+) -> None:
+    """As a number, in any encoding, and before it is written into the file itself."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA encoding = '{encoding}'")
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        connection.execute(f'CREATE TABLE "a sale" (number INTEGER, paid_by {kind})')
+        connection.commit()
+        assert leaks_in_storage(project, lambda: [path]) == []
+        secret = project.masking.api_key if value == "KEY" else value
+        connection.execute('INSERT INTO "a sale" VALUES (?, ?)', (1, secret))
+        connection.commit()
+        assert leaks_in_storage(project, lambda: [path]) != []
+
+
+def test_a_code_is_known_by_its_column(project: Project, tmp_path: Path) -> None:
+    """Three digits alone are none."""
+    for column, count in (("cvc", 1), ("size", 0)):
+        path = tmp_path / f"{column}.db"
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(f"CREATE TABLE sales ({column} TEXT)")
+            connection.execute("INSERT INTO sales VALUES ('123')")
+            connection.commit()
+        assert len(leaks_in_storage(project, lambda: [path])) == count  # noqa: B023 (it is called at once)
+
+
+def test_all_levels_are_heard_for_a_while() -> None:
+    """The levels are as before afterwards."""
+    before, logger = logging.root.level, logging.getLogger("shop.without.level")
+    with all_logs() as texts:
+        logger.debug("as %s", "key")
+    logger.debug("later")
+    assert texts == ["as key"]
+    assert logging.root.level == before
+
+
+def test_a_log_without_a_level_is_looked_at(tmp_path: Path) -> None:
+    """The shop logs its key as information, which a test does not show."""
+    leaking = LOCKED.replace(
+        "    def look(order_id):",
+        "    def look(order_id):\n"
+        "        __import__('logging').getLogger('shop').info('as %s', payment_sandbox.api_key)",
+    )
+    code, told, printed = rehearsed(tmp_path, leaking + A_SALE, "--payment-rehearse-budget=1s")
+    assert code == 1
+    assert [each["sentence"] for each in told["findings"]] == [
+        "as it is: the shop's log or output contains a key, a card number or a CVC"
+    ], printed

@@ -1,0 +1,218 @@
+"""A shop without books is judged by what it shows: its pages and mails."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
+from pytest_payment_sandbox.rehearsal.showing import Mails, Showing, ShownPage, normalized, shown_wrong
+from tests.rehearsal.test_rehearsing import rehearsed, rehearsed_until, tries_many
+
+TWICE = [parse_changed_step("webhook:1:twice")]
+FAILS = [parse_changed_step("action:1:fails")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Order 4711 of 3 May 2027, 10:15 am", "Order 12 of Monday, 31 Aug 2026 9:00 pm"),
+        ("€ 1,295.00 paid", "€ 9.95 paid"),
+        ("<p class='a1'>Thank  you</p>", "<div>Thank you</div>"),
+        ("<script>var t = 'abc'</script>Sale S-1001", "Sale S-7"),
+        ('{"id": "0b8f0f7e-3bb1-4a6f-9a57-1f6e0d3c8a11"}', '{"id": "9c8f0f7e-3bb1-4a6f-9a57-1f6e0d3c8a22"}'),
+        ("code ZGFzIGlzdCBlaW4gbGFuZ2VyIFRleHQK-abcdef", "code 7"),
+        ("2026-01-04T09:00:00.123456+00:00", "2027-11-30T23:59:59+01:00"),
+    ],
+)
+def test_numbers_dates_and_tokens_do_not_count(one: str, other: str) -> None:
+    """Nor does what a customer does not see."""
+    shown = normalized(one).replace("Monday", "#")
+    assert shown.split()[0] == normalized(other).split()[0]
+    assert set(normalized(one).replace(",", "").split()) == set(normalized(other).replace(",", "").split())
+
+
+@pytest.mark.parametrize(("one", "other"), [("paid", "not paid"), ("May I help?", "I help?"), ("a", "b")])
+def test_words_count(one: str, other: str) -> None:
+    """All of them."""
+    assert normalized(one) != normalized(other)
+
+
+def page(is_paid: bool | None, text: str | None) -> ShownPage:
+    """A page of one order."""
+    return ShownPage("/thanks", is_paid, text)
+
+
+def test_a_page_tells_who_has_paid() -> None:
+    """If it says the same to others, it is wrong."""
+    before = Showing([page(True, "thank you")])
+    (wrong,) = shown_wrong(Showing([page(False, "thank you")]), before, FAILS, is_same_money=False)
+    assert wrong.kind == "shown-paid"
+    assert wrong.sentence.endswith("says the same to a customer who has not paid: 'thank you'")
+    for shown in (page(False, "pay now"), page(None, "thank you"), page(True, "thank you")):
+        assert list(shown_wrong(Showing([shown]), before, FAILS, is_same_money=False)) == []
+
+
+def test_a_change_that_must_not_matter_is_not_shown() -> None:
+    """Unless it has moved money, or the page is another one each time."""
+    before, now = Showing([page(True, "thank you")]), Showing([page(True, "we wait")])
+    (wrong,) = shown_wrong(now, before, TWICE, is_same_money=True)
+    assert wrong.sentence == "the page /thanks then says 'we wait' instead of 'thank you'"
+    assert list(shown_wrong(now, before, TWICE, is_same_money=False)) == []
+    assert list(shown_wrong(now, before, FAILS, is_same_money=True)) == []
+    assert list(shown_wrong(now, Showing([page(True, None)]), TWICE, is_same_money=True)) == []
+
+
+def test_mails_are_counted() -> None:
+    """One that comes twice or never is wrong; and one that others get who have not paid."""
+    pages = [page(True, "thank you")]
+    before = Showing(pages, Mails(["basket", "paid"], 1))
+    for texts, words in ((["basket", "paid", "paid"], "1 mails more"), (["basket"], "does not get the mail")):
+        (wrong,) = shown_wrong(Showing(pages, Mails(texts, 1)), before, TWICE, is_same_money=True)
+        assert (wrong.kind, words in wrong.sentence) == ("mailed-differently", True)
+    unpaid = Showing([page(False, "pay now")], Mails(["basket", "paid"], 1))
+    (wrong,) = shown_wrong(unpaid, before, FAILS, is_same_money=False)
+    assert "gets the same mails as one who has: 'paid'" in wrong.sentence
+    told = unpaid._replace(mails=Mails(["basket"], 1))
+    assert list(shown_wrong(told, before, FAILS, is_same_money=False)) == []
+
+
+SHOWS = """
+import MAILER
+
+
+@pytest.fixture
+def shop(payment_sandbox):
+    app = Flask("shop")
+    app.paid, app.known = set(), set()
+
+    @app.post("/buy")
+    def buy():
+        order = payment_sandbox.session.post(
+            f"{payment_sandbox.base_url}/v1/orders/",
+            json=ORDER | {"return_url": "http://shop.example/thanks?x=1"},
+            timeout=5,
+        ).json()
+        app.known.add(order["id"])
+        return order["id"]
+
+    @app.post("/webhook")
+    def webhook():
+        look(request.json["order_id"])
+        return "", 204
+
+    @app.get("/thanks")
+    def thanks():
+        order_id = request.args["order_id"]
+        look(order_id)
+        return f"<h1>Order {order_id}</h1> {'Thank you!' if order_id in app.paid else 'Please pay.'}"
+
+    def look(order_id):
+        url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
+        answer = payment_sandbox.session.get(url, timeout=5)
+        answer.raise_for_status()
+        if answer.json()["status"] == "completed" and order_id not in app.paid:
+            app.paid.add(order_id)
+            send(order_id)
+
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.every("PT1H", lambda: [look(order_id) for order_id in app.known - app.paid])
+    return app
+
+
+def test_a_sale(payment_sandbox, shop):
+    order_id = shop.test_client().post("/buy").text
+    payment_sandbox.act(order_id)
+    assert order_id in shop.paid
+
+
+class Mail:
+    def __init__(self, order_id):
+        self.recipients, self.subject, self.body = ["you@shop.example"], f"Order {order_id}", "We have your money."
+
+
+def send(order_id):
+    SENT
+"""
+FLASK_MAIL = "from blinker import signal\n\nemail_dispatched = signal('email-dispatched')\n"
+DJANGO = "outbox = []\n"
+
+
+def mailing(folder: Path, mailer: str) -> str:
+    """A shop that mails as with a library, which stands in the folder."""
+    if mailer == "flask_mail":
+        (folder / "flask_mail.py").write_text(FLASK_MAIL)
+        return SHOWS.replace("MAILER", mailer).replace(
+            "SENT", "flask_mail.email_dispatched.send(Mail(order_id), app=None)"
+        )
+    package = folder / "django" / "core"
+    package.mkdir(parents=True, exist_ok=True)
+    (package.parent / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "mail.py").write_text(DJANGO)
+    cleared = SHOWS.replace(
+        '    app = Flask("shop")', '    django.core.mail.outbox.clear()\n    app = Flask("shop")'
+    )
+    return cleared.replace("MAILER", "django.core.mail").replace(
+        "SENT", "django.core.mail.outbox.append(Mail(order_id))"
+    )
+
+
+def test_a_right_shop_without_books_passes(tmp_path: Path) -> None:
+    """Whatever is tried."""
+    right = mailing(tmp_path, "flask_mail").replace(
+        "app.paid, app.known = set(), set()", "app.paid, app.known, lock = set(), set(), threading.Lock()"
+    )
+    right = right.replace("        look(request.json", "        with lock:\n            look(request.json")
+    right = right.replace(
+        "        look(order_id)\n        return f",
+        "        with lock:\n            look(order_id)\n        return f",
+    )
+    code, told, printed = rehearsed_until(tries_many, tmp_path, f"import threading\n{right}")
+    assert (code, told["findings"]) == (0, []), printed[-3000:]
+
+
+MISTAKES = {
+    "thanks everybody": ("'Thank you!' if order_id in app.paid else 'Please pay.'", "'Thank you!'"),
+    "mails everybody": (
+        '        answer.raise_for_status()\n        if answer.json()["status"] == "completed" and',
+        "        if",
+    ),
+    "mails for each webhook": (" and order_id not in app.paid:", ":"),
+    "never looks again": ("[look(order_id) for order_id in app.known - app.paid]", "None"),
+}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "mailer", "variation", "words"),
+    [
+        ("thanks everybody", "flask_mail", "action:1:fails", "says the same to a customer who has not paid"),
+        ("mails everybody", "flask_mail", "action:1:fails", "gets the same mails as one who has"),
+        ("mails everybody", "django", "action:1:cancels", "gets the same mails as one who has"),
+        ("mails for each webhook", "flask_mail", "webhook:2:twice", "1 mails more than without that"),
+        ("mails for each webhook", "django", "webhook:2:twice", "1 mails more than without that"),
+        ("never looks again", "django", "webhook:1:lost+webhook:2:lost", "does not get the mail"),
+    ],
+)
+def test_a_mistake_shows(tmp_path: Path, mistake: str, mailer: str, variation: str, words: str) -> None:
+    """In pages and mails, of Flask and of Django."""
+    right = mailing(tmp_path, mailer)
+    wrong = right.replace(*MISTAKES[mistake])
+    assert wrong != right
+    code, told, printed = rehearsed(tmp_path, wrong, f"--payment-rehearse-only={variation}")
+    assert code == 1, printed[-3000:]
+    assert any(words in each["sentence"] for each in told["findings"]), told["findings"]
+
+
+def test_a_suite_names_more_pages(tmp_path: Path) -> None:
+    """Here the shop's own API, which is wrong for who has not paid."""
+    api = mailing(tmp_path, "django").replace(
+        '    @app.get("/thanks")',
+        '    @app.get("/api/<order_id>")\n    def api(order_id):\n        return {"paid": True}\n\n    @app.get("/thanks")',
+    )
+    named = f"{api}\n\n@pytest.fixture\ndef payment_pages():\n    return ['/api/{{order_id}}']\n"
+    option = "--payment-rehearse-only=action:1:fails"
+    assert rehearsed(tmp_path, api, option)[0] == 0
+    _, told, printed = rehearsed(tmp_path, named, option)
+    assert (
+        "the page /api/… says the same to a customer who has not paid" in told["findings"][0]["sentence"]
+    ), printed

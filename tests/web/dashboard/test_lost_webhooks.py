@@ -1,0 +1,191 @@
+"""A webhook that a fault withholds from the shop is nowhere said to be delivered."""
+
+from typing import Any, Final
+
+import pytest
+import requests
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.web.pages.language import Language
+from tests.support.commands import run
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+from tests.support.payer import Payer
+from tests.support.shop import Shop
+
+Order = dict[str, Any]
+LOST: Final = {"drop": True}
+ENDS: Final[dict[str, dict[str, Any]]] = {"lost (fault)": LOST, "200 (fault)": {"answer": 200}}
+"""Both count as delivered, and the shop gets neither."""
+
+
+def paid(sandbox: Sandbox, *effects: dict[str, Any], **when: Any) -> Order:
+    """A paid order whose webhooks go wrong like this."""
+    sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": each} for each in effects]})
+    order = sandbox.place(card(), merchant_order_id="S-1001")
+    paid = sandbox.acted(order, "customer pay")
+    sandbox.settle()
+    return paid
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, end: str) -> None:
+    """No tick beside the order, a count in the navigation, and a filter of its own."""
+    order = paid(watched, ENDS[end])
+    assert not shop.received
+    row = watched.get("/control/orders/").json()["items"][0]["webhooks"]
+    assert {name: row[name] for name in ("delivered", "lost", "pending", "failed")} == {
+        "delivered": 0,
+        "lost": 2,
+        "pending": 0,
+        "failed": 0,
+    }
+    browser = Dashboard(watched)
+    assert "2 webhooks lost (fault)" in browser.open().answer.text
+    page = browser.open("webhooks/?state=lost")
+    assert page.ids["webhooks"].count("lost (fault)1") == 2
+    assert page.ids["webhooks"].count(f"{end}Redeliver") == 2
+    assert 'href="/dashboard/' in page.answer.text
+    assert "webhooks" not in browser.open("webhooks/?state=delivered").ids
+    (first, _) = watched.webhooks()
+    assert "lost (fault)" in browser.open(f"webhooks/{first['id']}/").ids["webhooks"]
+    assert "lost (fault)" in browser.open(f"orders/{order['id']}/").ids["order-webhooks"]
+
+
+def test_the_control_api_counts_it_as_delivered_and_says_that_it_was_lost(watched: Sandbox) -> None:
+    """The state is what the contract says; the attempt and the filter say more."""
+    paid(watched, LOST, status="processing")
+    lost, delivered = watched.webhooks()
+    assert [(each["state"], each["lost"]) for each in (lost, delivered)] == [
+        ("delivered", True),
+        ("delivered", False),
+    ]
+    assert [each["attempts"][0]["fault"] for each in (lost, delivered)] == ["lost (fault)", None]
+    assert watched.webhooks(state="lost") == [lost]
+    assert watched.webhooks(state="delivered") == [lost, delivered]
+    watched.put("/control/faults/", {})
+    watched.post(f"/control/webhooks/{lost['id']}/redeliver/")
+    assert watched.webhooks(state="lost") == []
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_picture_has_no_reply_of_the_shop(watched: Sandbox, end: str) -> None:
+    """The arrow ends halfway with a cross, in the Mermaid text, too."""
+    order = paid(watched, ENDS[end])
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.answer.text.count('class="cross"') == 2
+    assert page.answer.text.count('<g class="row lost">') == 2
+    assert page.ids["story"].count("Your shop → Service") == 1, "it has created the order"
+    assert f"completed · {end}" in page.ids["told"]
+    mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd", timeout=10).text
+    assert f"service-xshop: webhook, try 1: completed · {end}" in mermaid
+
+
+def test_the_shop_is_said_to_have_heard_nothing(watched: Sandbox) -> None:
+    """With the mark that it believes something else, and no praise."""
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{paid(watched, LOST)['id']}/")
+    assert page.ids["believed"].endswith("Your shop has heard nothing since then≠")
+    assert "verdict" not in page.ids
+    heard = browser.open(f"orders/{paid(watched)['id']}/").ids["believed"]
+    assert "heard nothing" not in heard
+
+
+def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
+    """The notice does not say that the shop answered, and the shop knows nothing of the order."""
+    watched.put("/control/faults/", {"webhooks": [{"then": LOST}]})
+    browser = Dashboard(watched)
+    page = browser.open("webhooks/")
+    (form,) = (each for each in page.forms if each.action.endswith("/webhooks/test/"))
+    notice = browser.send(form, {}, page).ids["notice"]
+    assert "A test order was paid, but your shop has heard nothing: lost (fault)." in notice
+    (order,) = watched.get("/control/orders/").json()["items"]
+    assert browser.open(f"orders/{order['id']}/").ids["believed"] == "Your shop has heard nothing≠"
+
+
+def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:
+    """Between an order whose webhooks arrived, and one whose webhooks were lost."""
+    arrived, lost = paid(watched), paid(watched, LOST)
+    page = Dashboard(watched).open(f"orders/{arrived['id']}/beside/{lost['id']}/")
+    rows = page.answer.text.partition("<tbody>")[2].split("<tr")
+    apart = [row for row in rows if 'data-testid="apart"' in row]
+    assert any("completed · lost (fault)" in row for row in apart)
+
+
+def test_coverage_does_not_count_it_as_delivered(watched: Sandbox) -> None:
+    """But as lost."""
+    paid(watched, {"answer": 200})
+    (cells,) = (
+        row["cells"] for row in watched.get("/control/coverage/").json()["items"] if row["group"] == "webhook"
+    )
+    assert {cell["what"]: cell["count"] for cell in cells}["delivered"] == 0
+
+
+def test_the_commands_say_it(watched: Sandbox) -> None:
+    """A list, an order, and the orders with their webhooks."""
+    order = paid(watched, LOST)
+    at = {"SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
+    listed = run("webhooks", "--state", "lost", **at).stdout
+    assert listed.count("lost (fault)") == listed.count("lost      ") == 2
+    assert run("webhooks", "--state", "delivered", **at).stdout.strip() == "no webhooks"
+    assert "is lost (fault), attempts: 1" in run("order", order["id"], **at).stdout
+    assert "0 of 2" in run("orders", **at).stdout
+
+
+def test_the_stream_and_the_report_of_a_failed_test_say_it(watched: Sandbox) -> None:
+    """The event of the attempt, and a line of the timeline."""
+    order = paid(watched, LOST)
+    told = SandboxClient(watched.url, watched.key).report()
+    assert told.count(f" for {order['id']}, try 1: lost (fault), never sent to http") == 2
+    project = watched.server.registry.find(watched.key)
+    assert project is not None
+    events = [each for each in project.events.beyond(0) if each.kind == "webhook"]
+    assert [each.data["fault"] for each in events] == ["lost (fault)"] * 2
+    assert all(each.data["label"].endswith("lost (fault)") for each in events)
+
+
+def test_tries_that_a_fault_ended_fold(watched: Sandbox) -> None:
+    """Ten tries of both webhooks that all timed out are two rows and one more."""
+    order = paid(watched, {"timeout": True})
+    watched.advance("PT30M")
+    story = Dashboard(watched).open(f"orders/{order['id']}/").ids["story"]
+    assert "tries 2 to 10 of both, every 2 min, until 12:18: all timed out (fault)" in story
+    assert story.count("timed out (fault)") == 3
+
+
+@pytest.mark.parametrize("effect", ["reset", "hang"])
+def test_a_lost_response_ends_halfway(watched: Sandbox, effect: str) -> None:
+    """The shop sees nothing of it."""
+    value: Any = True if effect == "reset" else 0.01
+    watched.put(
+        "/control/faults/",
+        {"faults": [{"when": {"method": "DELETE"}, "then": {effect: value, "phase": "after"}}]},
+    )
+    order = watched.place(card())
+    with pytest.raises(requests.ConnectionError):
+        watched.delete(f"/v1/orders/{order['id']}/")
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert page.answer.text.count('<g class="row lost">') == 1
+    assert "200 · lost (fault)" in page.ids["story"]
+    assert page.ids["believed"].startswith("new")
+
+
+def test_a_slow_response_is_a_response(watched: Sandbox) -> None:
+    """It is neither red nor lost, and the shop knows what it says."""
+    watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"latency": 0.01}}]})
+    order = paid(watched)
+    watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"latency": 0.01}}]})
+    watched.read(order)
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert page.ids["believed"].startswith("completed")
+    assert '<g class="row failed">' not in page.answer.text.partition('data-testid="story"')[0]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_result_page_does_not_say_that_the_shop_was_notified(watched: Sandbox, end: str) -> None:
+    """Neither to the customer nor to the tester."""
+    order = paid(watched, ENDS[end])
+    page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
+    assert page.ids["webhooks"] == f"0 / 2: {end}"
+    assert Language("en-GB").say("paid_text") not in page.text

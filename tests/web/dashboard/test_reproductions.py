@@ -1,0 +1,271 @@
+"""A copied test of a mistake fails with the shop that makes it, and passes with one that does not."""
+
+import re
+from html import unescape
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.operations import test_advice as advised
+from tests.operations import test_judge as shops
+from tests.operations.test_judge import Story, handling, told
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+from tests.support.shop import Shop
+from tests.support.suites import suite
+
+__all__ = ["told"]
+
+FIXTURE: Final = """
+import pytest
+from flask import Flask, request
+
+
+@pytest.fixture
+def shop(payment_sandbox):
+    app, done = Flask("shop"), set()
+    api, orders = payment_sandbox.session, f"{payment_sandbox.base_url}/v1/orders/"
+
+    def read(order_id):
+        order = api.get(f"{orders}{order_id}/").json()
+        return order["status"] if "is-refund" not in order["flags"] else "a refund"
+
+    def refund(order_id):
+        api.post(f"{orders}{order_id}/refunds/", json={"amount": 500})
+
+    def capture(order_id):
+        attempt = api.get(f"{orders}{order_id}/").json()["transactions"][0]["id"]
+        api.post(f"{orders}{order_id}/transactions/{attempt}/captures/")
+
+    def once(what, order_id):
+        if order_id not in done:
+            done.add(order_id)
+            what(order_id)
+
+    @app.get("/thanks")
+    def thanks():
+        order_id = request.args["order_id"]
+        RETURN
+        return "thanks"
+
+    @app.post("/webhook")
+    def webhook():
+        order_id = request.json["order_id"]
+        WEBHOOK
+        return "", 204
+
+    JOB
+    return app
+
+
+"""
+JOB: Final = (
+    'payment_sandbox.every("PT6H", lambda: [read(row["id"]) for row in payment_sandbox.client.orders()])'
+)
+
+
+class Part(NamedTuple):
+    """The parts of a shop that differ, as source."""
+
+    webhook: str
+    on_return: str = "pass"
+    job: str = ""
+
+    @property
+    def source(self) -> str:
+        """The module of the fixture."""
+        parts = {"RETURN": self.on_return, "WEBHOOK": self.webhook, "JOB": self.job}
+        return re.sub("RETURN|WEBHOOK|JOB", lambda name: parts[name[0]], FIXTURE)
+
+
+READS: Final = Part("read(order_id)")
+REFUNDS: Final = Part('if read(order_id) != "a refund": refund(order_id)')
+REFUNDS_ONCE: Final = Part('if read(order_id) == "completed": once(refund, order_id)')
+CAPTURES: Final = Part('if read(order_id) == "completed": capture(order_id)')
+CAPTURES_ONCE: Final = Part('if read(order_id) == "completed": once(capture, order_id)')
+
+
+def is_sent_again_by_hand(sandbox: Sandbox, shop: Shop) -> None:
+    """The button of the dashboard sends a webhook again, an hour later, to a shop that refunds again."""
+    handling(sandbox, shop, shops.reads)
+    order = sandbox.place(card(), amount=2450)
+    sandbox.acted(order, "customer visit")
+    sandbox.settle()
+    handling(sandbox, shop, shops.refunds_a_part)
+    sandbox.acted(order, "customer pay")
+    sandbox.settle()
+    sandbox.advance("PT1H")
+    newest = sandbox.webhooks(order_id=order["id"])[-1]
+    sandbox.post(f"/control/webhooks/{newest['id']}/redeliver/")
+
+
+def captures_again(sandbox: Sandbox, shop: Shop) -> None:
+    """By hand, once all webhooks are answered: nothing shows who calls while one is."""
+    handling(sandbox, shop, shops.reads)
+    order = shops.pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
+    for _ in range(3):
+        shops.captures(sandbox, order["id"])
+        sandbox.settle()
+
+
+REPRODUCED: Final[list[tuple[Story, str, Part, Part]]] = [
+    # what happened, the mistake, the wrong shop, and the right one
+    (shops.refunds_for_each_copy, "HOOK-10: Your shop refunded €5.00 four times", REFUNDS, REFUNDS_ONCE),
+    (is_sent_again_by_hand, "HOOK-10: Your shop refunded €5.00 twice", REFUNDS, REFUNDS_ONCE),
+    (shops.captures_everything_for_each_copy, "SET-47: Your shop captured", CAPTURES, CAPTURES_ONCE),
+    (shops.trusts_webhooks, "HOOK-08: Your shop answered a webhook, but did not read", Part("pass"), READS),
+    (
+        shops.fails_at_every_webhook,
+        "HOOK-09: Your shop answered the webhook with an error (500) ten times",
+        Part('return "", read(order_id) and 500'),
+        READS,
+    ),
+    (shops.never_asks, "HOOK-12: Your shop does not know", READS, READS._replace(job=JOB)),
+    (shops.keeps_a_surplus, "HOOK-13: The customer transferred", READS, REFUNDS_ONCE),
+    (
+        shops.lets_the_authorization_expire,
+        "CAP-03: The authorization expired",
+        READS,
+        CAPTURES_ONCE,
+    ),
+    (
+        shops.trusts_the_return,
+        "FLOW-15: The customer came back, but",
+        READS,
+        READS._replace(on_return="read(order_id)"),
+    ),
+]
+BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
+    # what happened, the mistake, and what a developer puts in place of the shop's wrong call
+    (advised.misspells, "SET-12: The service does not know", "'custommer'", "'customer'"),
+    (
+        shops.captures_a_part_at_the_wrong_call,
+        "SET-12: Your shop asked to capture €4.00",
+        "'/captures/'",
+        "'/captures/amount/'",
+    ),
+    (shops.captures_too_late, "CAP-04: Your shop captured after", "'P8D'", "'P1D'"),
+    (
+        shops.refunds_again_after_a_lost_response,
+        "CTL-23: Your shop refunded €5.00 twice",
+        "    # Call your own code",
+        "    sandbox.session.get(orders + order_id + '/')\n    # Call your own code",
+    ),
+    (
+        shops.forgets_its_first_order,
+        "ORD-07: There are two orders",
+        "    order_id = ",
+        "    sandbox.session.delete(orders + sandbox.client.orders()[-1]['id'] + '/')\n    order_id = ",
+    ),
+    (
+        shops.gives_up_at_a_refused_cancellation,
+        "Your shop tried to cancel a paid order",
+        "    sandbox.client.wait",
+        "    sandbox.session.post(orders + order_id + '/refunds/')\n    sandbox.client.wait",
+    ),
+    (captures_again, "SET-47: Your shop captured three times", "# Call your own code", "return\n    # Call"),
+    (
+        advised.polls,
+        "HOOK-02: Your shop read the order at least",
+        "# Call your own code",
+        "return\n    # Call",
+    ),
+]
+
+
+def copied(sandbox: Sandbox) -> str:
+    """The test that the newest order with a mistake offers."""
+    browser = Dashboard(sandbox)
+    for row in sandbox.get("/control/orders/").json()["items"]:
+        page = browser.open(f"orders/{row['id']}/")
+        if "make-a-test" in page.ids:
+            code = re.search(r'<pre[^>]* id="test-code">(.*?)</pre>', page.answer.text, re.DOTALL)
+            assert code is not None
+            return unescape(code[1])
+    raise AssertionError("no order offers a test of its mistake")
+
+
+def happened(sandbox: Sandbox, shop: Shop, story: Story) -> str:
+    """The test that is copied after this has happened to a new project."""
+    sandbox.post("/control/reset/")
+    sandbox.settings(webhook_url=shop.url, mode="live")
+    shop.answer = lambda received: 200
+    shop.received.clear()
+    story(sandbox, shop)
+    return copied(sandbox)
+
+
+def outcomes(tmp_path: Path, modules: dict[str, str]) -> dict[str, str]:
+    """What the report says of each module: nothing if it passed."""
+    for name, source in modules.items():
+        (tmp_path / f"test_{name}.py").write_text(source)
+    ran = suite(tmp_path, "", "--tb=short")
+    reports = re.split(r"^_{3,} test_order_\w+ _{3,}$", ran.stdout, flags=re.MULTILINE)[1:]
+    assert f"{len(modules) - len(reports)} passed" in ran.stdout, ran.stdout[-4000:]
+    named = {name: [each for each in reports if f"test_{name}.py:" in each] for name in modules}
+    return {name: "".join(each) for name, each in named.items()}
+
+
+def test_it_fails_with_the_wrong_shop_and_passes_with_the_right_one(
+    told: Sandbox, shop: Shop, tmp_path: Path
+) -> None:
+    """As it stands, beside the fixture of the developer; the report names the mistake."""
+    modules: dict[str, str] = {}
+    for number, (story, _, wrong, right) in enumerate(REPRODUCED):
+        code = happened(told, shop, story)
+        assert "Fails until your handler is mended" in code
+        modules |= {f"wrong_{number}": wrong.source + code, f"right_{number}": right.source + code}
+    reports = outcomes(tmp_path, modules)
+    for number, (story, mistake, _, _) in enumerate(REPRODUCED):
+        assert mistake in reports[f"wrong_{number}"], story.__name__
+        assert not reports[f"right_{number}"], story.__name__
+
+
+def test_a_wrong_call_of_the_shop_is_replaced(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
+    """The test makes it and says so; once the developer has put the right call there, it passes."""
+    modules: dict[str, str] = {}
+    for number, (story, _, call, instead) in enumerate(BY_OWN_CALLS):
+        code = happened(told, shop, story)
+        assert "# Call your own" in code
+        assert call in code, code
+        modules |= {
+            f"wrong_{number}": READS.source + code,
+            f"right_{number}": READS.source + code.replace(call, instead),
+        }
+    reports = outcomes(tmp_path, modules)
+    for number, (story, mistake, _, _) in enumerate(BY_OWN_CALLS):
+        assert mistake in reports[f"wrong_{number}"], story.__name__
+        assert not reports[f"right_{number}"], story.__name__
+
+
+def test_it_does_not_depend_on_when_one_looks(told: Sandbox, shop: Shop) -> None:
+    """Its times are those of what happened, however long ago that was."""
+    code = happened(told, shop, is_sent_again_by_hand)
+    assert code.count("advance('PT1H')") == 1
+    told.advance("P40D")
+    assert copied(told) == code
+
+
+def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
+    """Such as the one of See it fail."""
+    shops.refunds_for_each_copy(told, shop)
+    (order,) = (row for row in told.get("/control/orders/").json()["items"] if row["amount"] == 2450)
+    told.put("/control/faults/", {})
+    browser = Dashboard(told)
+    browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
+    code = copied(told)
+    reports = outcomes(tmp_path, {"wrong": REFUNDS.source + code, "right": REFUNDS_ONCE.source + code})
+    assert "HOOK-10: Your shop refunded €5.00 four times" in reports["wrong"]
+    assert not reports["right"]
+
+
+@pytest.mark.parametrize(
+    "story", [shops.refunds_at_a_double_click, shops.charges_after_a_decline, advised.has_no_address]
+)
+def test_what_a_test_cannot_repeat_is_not_offered(told: Sandbox, shop: Shop, story: Story) -> None:
+    """Two clicks at once, the card of another order, an address that is missing."""
+    story(told, shop)
+    browser = Dashboard(told)
+    for row in told.get("/control/orders/").json()["items"]:
+        assert "make-a-test" not in browser.open(f"orders/{row['id']}/").ids
