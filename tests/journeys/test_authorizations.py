@@ -94,7 +94,7 @@ def test_a_void_in_full_cancels_the_order(sandbox: Sandbox, kind: str) -> None:
     refused(sandbox.take(order, "captures"), 409, "CaptureExceedsRemainder")
 
 
-@pytest.mark.rule("CAP-03", "CAP-04", "SET-41", "ERR-03")
+@pytest.mark.rule("TRQ-05", "CAP-03", "CAP-04", "SET-41", "ERR-03")
 def test_an_unused_authorization_expires(sandbox: Sandbox) -> None:
     """Its period counts anew from the authorization; at its end nothing can be captured."""
     order = sandbox.place_with_lines("credit-card", capture_mode="manual", expiration_period="P7D")

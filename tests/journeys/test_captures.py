@@ -71,6 +71,25 @@ def test_captured_lines_move_from_authorized_to_captured(sandbox: Sandbox) -> No
     assert "has-captures" in found["flags"]
 
 
+@pytest.mark.rule("LINE-04", "LDET-02", "LDET-03")
+def test_each_line_is_addressed_by_its_own_id(sandbox: Sandbox) -> None:
+    """In captures, voids and refunds; one line stands in three entries."""
+    order = sandbox.authorized()
+    post = {"order_lines": [{"merchant_order_line_id": "post", "quantity": 1}]}
+    assert sandbox.take(order, "captures/orderlines", post).status_code == 200
+    assert sandbox.take(order, "voids/orderlines", socks(1)).status_code == 200
+    assert sandbox.take(order, "captures/orderlines", socks(1)).status_code == 200
+    assert set(lines(sandbox, order)) == {
+        ("socks", "1", "authorized"),
+        ("post", "1", "authorized"),
+        ("socks", "1", "captured"),
+        ("post", "1", "captured"),
+        ("socks", "1", "voided"),
+    }
+    refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", post).json()
+    assert (refund["amount"], refund["order_lines"][0]["merchant_order_line_id"]) == (250, "post")
+
+
 @pytest.mark.rule("LDET-01", "ADET-01", "A41")
 @pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_an_amount_is_whole_cents_and_never_rounded(sandbox: Sandbox, amount: An
     assert "amount" in violations(sandbox.create(amount=amount))
 
 
-@pytest.mark.rule("A08")
+@pytest.mark.rule("A08", "ORD-05")
 @pytest.mark.parametrize("amount", [1, 2**53 - 1])
 def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> None:
     """The smallest and the largest amount work."""
@@ -117,9 +117,10 @@ def test_a_transaction_needs_a_known_method(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("TRQ-06", "TRQ-07")
-def test_capture_mode_and_details_have_their_form(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("mode", ["instant", "automatic", "immediate", "Manual", "", 1])
+def test_capture_mode_and_details_have_their_form(sandbox: Sandbox, mode: Any) -> None:
     """Only manual and delayed are modes; details are an object."""
-    answer = sandbox.create(card(capture_mode="instant", payment_method_details=[]))
+    answer = sandbox.create(card(capture_mode=mode, payment_method_details=[]))
     assert set(violations(answer)) == {
         "transactions[0].capture_mode",
         "transactions[0].payment_method_details",

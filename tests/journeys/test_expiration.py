@@ -70,7 +70,7 @@ def test_every_method_has_a_default_expiration(live: Sandbox, method: str, perio
     assert order["transactions"][0]["expiration_period"] == period
 
 
-@pytest.mark.rule("TRQ-05", "A12")
+@pytest.mark.rule("TRQ-05", "SET-35", "A12")
 def test_an_attempt_expires_after_its_period_and_cannot_be_captured(sandbox: Sandbox) -> None:
     """Order and transaction expire together when the merchant chose the method."""
     order = sandbox.place(card(expiration_period="P1M", capture_mode="manual"))

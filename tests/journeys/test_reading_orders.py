@@ -97,7 +97,9 @@ def test_times_are_sandbox_time_with_microseconds_and_offset(sandbox: Sandbox) -
     paid = sandbox.pay(order)
     five_past = "2026-03-01T12:05:00.000000+00:00"
     assert (paid["created"], paid["modified"], paid["completed"]) == (START, five_past, five_past)
-    assert paid["transactions"][0]["completed"] == five_past
+    (transaction,) = paid["transactions"]
+    assert (transaction["created"], transaction["modified"]) == (START, five_past)
+    assert transaction["completed"] == five_past
 
 
 @pytest.mark.rule("ORD-24", "TX-12", "SET-24")

@@ -28,6 +28,7 @@ def test_the_order_page_offers_what_can_pay_it(sandbox: Sandbox) -> None:
     assert payer.open(order_page(sandbox.place())).buttons == {"credit-card"} | PANEL
 
 
+@pytest.mark.rule("FLOW-02", "SET-18")
 @pytest.mark.parametrize("method", [method.name for method in ALL])
 def test_every_method_can_be_chosen_and_paid(live: Sandbox, payer: Payer, method: str) -> None:
     """From the order's page to the shop (SET-18)."""

@@ -66,6 +66,7 @@ def test_a_wallet_app_scans_the_code_on_the_page(live: Sandbox, payer: Payer) ->
     assert payer.arrived == phone.arrived is not None
 
 
+@pytest.mark.rule("FLOW-03")
 def test_a_scanned_payment_without_return_url_ends_on_our_page(live: Sandbox, payer: Payer) -> None:
     """A result page (FLOW-03)."""
     order = live.place(by("wallet-qr"))

@@ -33,7 +33,7 @@ def test_a_customer_goes_back_without_paying(live: Sandbox, payer: Payer, method
     page = payer.open(payment_page(order))
     payer.press(page, ending)
     assert payer.arrived is not None
-    assert f"order_id={order['id']}" in payer.arrived
+    assert f"order_id={order['id']}&project_id={order['project_id']}" in payer.arrived
     expected = "error" if ending == "fail" else "cancelled"
     assert live.status(order) == (expected, expected)
 
