@@ -114,7 +114,7 @@ def test_an_unused_authorization_expires(sandbox: Sandbox) -> None:
     assert sandbox.read(order)["transactions"][0]["is_capturable"] is False
 
 
-@pytest.mark.rule("SET-42")
+@pytest.mark.rule("SET-27", "SET-42")
 def test_a_partly_used_authorization_completes_at_its_end(project: Callable[..., Sandbox]) -> None:
     """What was captured stays, the rest can be captured never again."""
     sandbox = project(authorized_status="accepted")

@@ -10,7 +10,7 @@ from tests.support.authorizations import amounts, lines, socks
 from tests.support.driver import LINES, Sandbox, refused, violations
 
 
-@pytest.mark.rule("END-11", "END-12", "SET-10", "SET-46", "PLA-03", "A05")
+@pytest.mark.rule("END-11", "END-12", "SET-07", "SET-10", "SET-27", "SET-46", "PLA-03", "A05")
 @pytest.mark.parametrize(
     "options", [{}, {"data": b""}, {"data": b"{}", "headers": {"Content-Type": "application/json"}}]
 )
@@ -19,7 +19,9 @@ def test_a_capture_in_full_needs_no_body(sandbox: Sandbox, options: dict[str, An
     order = sandbox.pay(sandbox.place_with_lines("pay-later-a"))
     answer = sandbox.take(order, "captures", **options)
     assert answer.status_code == 200
-    assert (answer.json()["id"], answer.json()["is_fully_captured"]) == (order["transactions"][0]["id"], True)
+    taken = answer.json()
+    assert taken["id"] == order["transactions"][0]["id"]
+    assert (taken["is_capturable"], taken["is_fully_captured"]) == (False, True)
     assert amounts(sandbox, order)["captured"] == 2000
 
 

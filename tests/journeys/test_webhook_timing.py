@@ -47,6 +47,24 @@ def test_a_webhook_can_be_sent_before_its_response(project: Callable[..., Sandbo
     assert sandbox.webhooks()[0]["state"] == "delivered"
 
 
+@pytest.mark.rule("SET-60")
+def test_no_response_comes_before_the_receiver_has_answered(
+    project: Callable[..., Sandbox], shop: Shop
+) -> None:
+    """However long that takes: a receiver that waits for the response waits in vain."""
+    sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
+    came, was_early = Event(), list[bool]()
+
+    def wait_for_the_response(received: Received) -> int:
+        was_early.append(came.wait(0.5))
+        return 200
+
+    shop.answer = wait_for_the_response
+    sandbox.place(by("bank-transfer"))
+    came.set()
+    assert was_early == [False]
+
+
 def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(
     project: Callable[..., Sandbox], shop: Shop
 ) -> None:

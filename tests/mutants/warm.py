@@ -17,11 +17,13 @@ from tempfile import TemporaryFile
 from traceback import print_exc
 from typing import Any, Final
 
-OWN: Final = ("payment_sandbox", "tests", "__main__", "conftest")
+OWN: Final = ("tests", "__main__", "conftest")
+PACKAGE: Final = "payment_sandbox"  # a part of the name of each of our packages
 OPTIONS: Final = (
     *("-q", "-x", "-m", "", "-p", "no:cacheprovider"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of plugins that are loaded before pytest looks
 )
+BROKEN: Final = 3
 FIRST: Final = ("tests/kernel/test_periods.py", "tests/journeys/test_offered_methods.py")
 """Tests that load what most tests need."""
 
@@ -57,10 +59,14 @@ def _test(folder: str, tests: Sequence[str], output: int) -> None:
         os.environ["PYTHONPATH"] = str(Path(folder) / "sandbox")
         pytest: Any = import_module("pytest")
         code = pytest.main([*OPTIONS, *tests])
+        file = sys.modules[PACKAGE].__file__ or ""
+        if not Path(file).is_relative_to(folder):
+            raise ImportError(f"{file} was tested instead of {folder}")
         if os.environ.get("LOADED"):
             Path(os.environ["LOADED"]).write_text("\n".join(sys.modules), encoding="utf-8")
     except BaseException:
         print_exc()
+        code = BROKEN
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -74,9 +80,11 @@ def warm(folder: str) -> None:
     run(folder, FIRST, 300.0)
     del os.environ["LOADED"]
     for name in loaded.read_text(encoding="utf-8").splitlines():
-        if name.partition(".")[0] not in OWN:
+        top = name.partition(".")[0]
+        if top not in OWN and PACKAGE not in top:
             with suppress(Exception):
                 import_module(name)
+    assert PACKAGE not in sys.modules, "each test loads its own"
 
 
 def main() -> None:
