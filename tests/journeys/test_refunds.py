@@ -164,7 +164,9 @@ def test_a_refund_is_no_order_to_cancel_or_refund(sandbox: Sandbox) -> None:
     """Nothing more can be done to it by the merchant."""
     record = refund(sandbox, paid(sandbox)).json()
     refused(sandbox.delete(f"/v1/orders/{record['id']}/"), 409, "OrderNotCancellable")
-    refused(refund(sandbox, record), 409, "NothingToRefund")
+    answer = refund(sandbox, record)
+    refused(answer, 409, "NothingToRefund")
+    assert answer.json()["error"]["value"] == f"order {record['id']} is itself a refund: nothing to refund"
     refused(sandbox.take(record, "captures"), 409, "AuthorizationMissing")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening, history
 from payment_sandbox.operations.reasons import with_reasons
 from payment_sandbox.operations.review.evidence import Finding, as_object, whole_number
@@ -135,10 +136,14 @@ def _words(entry: JournalEntry) -> str:
     return f"{status} · {told}" if told else status
 
 
+def refusal(entry: JournalEntry) -> str:
+    """The whole sentence of a refusal, in euros; empty if there is none."""
+    return in_euros((entry.error() or "").partition(": ")[2])
+
+
 def why_refused(entry: JournalEntry) -> str:
-    """Why a call was refused, without the particulars in brackets."""
-    sentence = in_euros((entry.error() or "").partition(": ")[2])
-    why = sentence.partition(" (")[0] or entry.rule or ""
+    """Why a call was refused, in short: without the particulars in brackets, and with short ids."""
+    why = UUID.sub(r"\1…", refusal(entry)).partition(" (")[0] or entry.rule or ""
     return why if len(why) <= WORDS_MAX else f"{why[:WORDS_MAX]}…"
 
 

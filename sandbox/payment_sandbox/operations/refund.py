@@ -36,7 +36,9 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
         paid = order.paying_transaction
-        if paid is None or order.is_refund:
+        if order.is_refund:
+            raise NothingToRefund(f"order {order_id} is itself a refund: nothing to refund")
+        if paid is None:
             raise NothingToRefund(f"order {order_id} is {order.status}: nothing was captured")
         goes_by_lines = BY_NAME[paid.method].capabilities.refunds_by_lines
         if quantities is None and goes_by_lines:

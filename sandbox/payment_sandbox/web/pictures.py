@@ -79,8 +79,10 @@ def sequence(
     ``whole`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
     displayed moment, None if that is now.
     """
+    happenings = list(happenings)
     rows = list(_rows(happenings, link or _nowhere, past))
-    shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due))]
+    last_at = happenings[-1].at if happenings else None
+    shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
     return Sequence(lanes, tuple(shown), max(0, len(rows) - most), whole)
@@ -135,14 +137,15 @@ def _look(happening: Happening) -> str:
     )
 
 
-def _due(due: Iterable[PictureDue]) -> Iterator[PictureRow]:
+def _due(due: Iterable[PictureDue], last_at: datetime | None) -> Iterator[PictureRow]:
+    """The scheduled events, each with its day if that is not the day of the last happening."""
     for item in due:
         yield PictureRow(
             SERVICE,
             SERVICE,
             f"{item.label} · due",
             "due",
-            time=f"{item.at:%m-%d %H:%M}",
+            time=short_time(item.at, last_at or item.at),
             title=item.at.isoformat(),
         )
 

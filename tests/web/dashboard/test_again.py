@@ -145,6 +145,16 @@ def test_orders_beside_each_other(watched: Sandbox, shop: Shop) -> None:
     assert browser.open(f"orders/{orders[0]['id']}/beside/unknown/", 404)
 
 
+def test_an_id_is_no_difference(watched: Sandbox, shop: Shop) -> None:
+    """A refusal names its own order, and two orders never have the same id."""
+    orders = [watched.place(card()) for _ in range(2)]
+    for order in orders:
+        watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    page = Dashboard(watched).open(f"orders/{orders[0]['id']}/beside/{orders[1]['id']}/")
+    assert "409 · order … is new" in page.ids["beside"]
+    assert "apart" not in page.ids
+
+
 def test_a_read_that_is_missing_is_drawn(watched: Sandbox, shop: Shop) -> None:
     """After each webhook that was answered, as long as the shop does not know the status."""
     order = paid(watched)

@@ -1,5 +1,7 @@
 """People find an order by what they call it, and lists say in words what happened and why."""
 
+import re
+
 import pytest
 
 from tests.support.dashboard import Dashboard
@@ -75,6 +77,43 @@ def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
     assert "answer lost (503 instead)" in page.ids["journal"]
     request = next(link for link in page.links if "/requests/" in link)
     assert "by a fault: answer lost (503 instead)" in browser.open(f"{sandbox.url}{request}").text
+
+
+@pytest.mark.rule("SET-49")
+def test_a_refusal_has_room_for_its_reason(sandbox: Sandbox) -> None:
+    """Ids are short in lists and in the review, and the page of the request has the whole sentence."""
+    order = sandbox.place(card())
+    sandbox.pay(order)
+    refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500}).json()
+    sandbox.post(f"/v1/orders/{refund['id']}/refunds/", {"amount": 500})
+    browser = Dashboard(sandbox)
+    said = f"order {refund['id'][:8]}… is itself a refund: nothing to refund"
+    page = browser.open("journal/")
+    assert f"{said[0].upper()}{said[1:]}" in page.ids["journal"]
+    request = next(link for link in page.links if "/requests/" in link)
+    whole = f"Order {refund['id']} is itself a refund: nothing to refund"
+    assert whole in browser.open(f"{sandbox.url}{request}").text
+    review = browser.open("review/?now=1").text
+    assert said in review
+    assert re.search(rf"\d\d:\d\d:\d\d  POST /v1/orders/{refund['id'][:8]}…/refunds/ → 409", review)
+
+
+def test_the_path_of_a_field_keeps_its_spelling(sandbox: Sandbox) -> None:
+    """Although it begins a sentence."""
+    assert sandbox.create({"payment_method": "bank-redirect-nl"}).status_code == 400
+    assert "transactions[0].payment_method_details" in Dashboard(sandbox).open("journal/").ids["journal"]
+
+
+def test_a_copy_of_a_webhook_is_called_a_copy(watched: Sandbox) -> None:
+    """It has the number of its original."""
+    watched.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
+    order = watched.place(card())
+    watched.pay(order)
+    watched.settle()
+    webhook = watched.get(f"/control/webhooks/?order_id={order['id']}").json()["items"][0]
+    text = Dashboard(watched).open(f"webhooks/{webhook['id']}/").text
+    assert text.count("Attempt 1, a copy") == 1
+    assert text.count("Attempt 1") == 2
 
 
 def test_rules_are_sentences(sandbox: Sandbox) -> None:

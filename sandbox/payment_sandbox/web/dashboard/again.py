@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.forms import read
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.again import again, variations
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
@@ -33,6 +34,7 @@ from payment_sandbox.web.routes import route
 
 ORDER_FORM: Final = OrderForm()
 STEPS_SHOWN: Final = 500
+SHORT_ID: Final = Pattern("[0-9a-f]{8}…")  # two orders always differ in their ids
 CREATIONS: Final = ("creates the order", "creates a test order")
 
 
@@ -167,7 +169,11 @@ def _steps(happenings: Sequence[Happening]) -> list[Side]:
 
 def _side(happening: Happening) -> Side:
     between = f"{happening.sender} → {happening.receiver}" if happening.sender != happening.receiver else ""
-    return Side(between, happening.label, "lost" if happening.lost else "bad" if happening.failed else "")
+    return Side(
+        between,
+        SHORT_ID.sub("…", happening.label),
+        "lost" if happening.lost else "bad" if happening.failed else "",
+    )
 
 
 def _compared(left: list[Side], right: list[Side]) -> Iterator[ComparedRow]:

@@ -54,6 +54,7 @@ ASSETS: Final = {
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
+PATH_MARKS: Final = frozenset("[._")  # a word with one of them is the path of a field
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 REMARKS: Final = {
     "before": "That page of the list no longer exists, so this is its beginning.",
@@ -133,13 +134,21 @@ def moment_of_text(at: str, now: datetime) -> str:
 @dashboard.app_template_filter("sentence")
 def sentence(text: str) -> str:
     """A text that begins like a sentence; the names in it stay as they are."""
-    return f"{text[:1].upper()}{text[1:]}"
+    first = text.partition(" ")[0]
+    return text if PATH_MARKS.intersection(first) else f"{text[:1].upper()}{text[1:]}"
 
 
 @dashboard.app_template_filter("short")
 def short(path: str) -> str:
     """A path for people: of long ids, the beginning is enough to tell them apart."""
     return UUID.sub(r"\1…", path)
+
+
+@dashboard.app_template_filter("evidence")
+def evidence(line: str) -> str:
+    """A call or an attempt of a finding, for people: without fractions of seconds, and with short ids."""
+    at, _, what = line.partition("  ")
+    return f"{clock_text(at)}  {short(what).replace(' -> ', ' → ')}" if what else short(line)
 
 
 def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:

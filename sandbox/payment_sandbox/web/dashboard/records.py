@@ -22,7 +22,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_url,
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
-from payment_sandbox.operations.in_words import asked, status_in, why_refused
+from payment_sandbox.operations.in_words import asked, refusal, status_in, why_refused
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
@@ -313,7 +313,7 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
         project,
         "journal",
         entry=request_record(project, entry),
-        why=why_refused(entry),
+        why=project.epoch.journal.masked(refusal(entry)) or why_refused(entry),
         took_ms=_took_ms(entry),
         curl=curl(project, entry),
         older=ids[at - 1] if at else None,
