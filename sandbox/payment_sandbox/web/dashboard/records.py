@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from flask import Response
 from marshmallow import validate
 
+from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.operations.act import act
@@ -343,6 +344,7 @@ def get_coverage_view(call: Call, project_id: str) -> Response:
         covered=coverage(project, known.findings if known is not None else ()),
         is_judged=known is not None,
         playable=lambda method: playable_ends(project, method),
+        rule_texts=rule_texts(),
         played_at=lambda order_id: moment_of_day(project.find_order(order_id).created, project.now()),
     )
 
