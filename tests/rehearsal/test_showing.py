@@ -52,6 +52,14 @@ def test_a_page_tells_who_has_paid() -> None:
         assert list(shown_wrong(Showing([shown]), before, FAILS, is_same_money=False)) == []
 
 
+def test_an_earlier_try_of_a_purchase_shows_what_was_paid() -> None:
+    """Its order is not paid, the purchase is."""
+    tries = Showing([page(False, "thank you"), page(True, "thank you")])
+    assert not list(shown_wrong(tries, tries, (), is_same_money=True))
+    unpaid = Showing([page(False, "thank you"), page(False, "thank you")])
+    assert list(shown_wrong(unpaid, tries, FAILS, is_same_money=False))
+
+
 def test_a_change_that_must_not_matter_is_not_shown() -> None:
     """Unless it has moved money, or the page is another one each time."""
     before, now = Showing([page(True, "thank you")]), Showing([page(True, "we wait")])

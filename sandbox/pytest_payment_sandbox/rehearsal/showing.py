@@ -194,7 +194,7 @@ def shown_wrong(
 
 
 def _same_to_all(now: Showing, before: Showing) -> Iterator[BookProblem]:
-    paid = {(page.path, page.text) for page in before.pages if page.is_paid and page.text}
+    paid = _shown_to_payers(before) - _shown_to_payers(now)  # of the same run: an earlier try of a purchase
     for page in now.pages:
         if page.is_paid is False and (page.path, page.text) in paid:
             yield BookProblem(
@@ -206,6 +206,10 @@ def _same_to_all(now: Showing, before: Showing) -> Iterator[BookProblem]:
         yield BookProblem(
             "shown-paid", f"a customer who has not paid gets the same mails as one who has: {mail}"
         )
+
+
+def _shown_to_payers(showing: Showing) -> set[tuple[str, str]]:
+    return {(page.path, page.text) for page in showing.pages if page.is_paid and page.text}
 
 
 def _nobody_paid(now: Showing, before: Showing) -> bool:
