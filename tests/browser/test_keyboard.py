@@ -81,4 +81,4 @@ def test_a_case_is_played_by_one_click(sandbox: Sandbox, page: Page) -> None:
     page.goto(at(sandbox, "coverage/"))
     page.get_by_role("button", name="▶ declined").first.click()
     expect(by_id(page, "notice")).to_have_text("Played: credit-card, declined.")
-    expect(by_id(page, "reason")).to_have_text("Do not honour")
+    expect(by_id(page, "reason")).to_have_text("Reason: Do not honour")

@@ -33,9 +33,10 @@ PAGES = {
     "async": "asyncio",
     "celery": "celery",
 }
+PAGE_OF = {project: page for page, project in PAGES.items()}
 
 
-def installed(folder: Path, wheels: list[Path], project: str, versions: dict[str, str]) -> Path:
+def installed(folder: Path, wheels: list[str], project: str, versions: dict[str, str]) -> Path:
     """The programs of a new environment with the wheels and what the project requires."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
     required = (PROJECTS / project / "requirements.txt").read_text().split()
@@ -43,7 +44,7 @@ def installed(folder: Path, wheels: list[Path], project: str, versions: dict[str
         required = [f"{name}=={version}" if line.startswith(f"{name}==") else line for line in required]
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
     ran = subprocess.run(
-        [*install, "--disable-pip-version-check", *map(str, wheels), *required],
+        [*install, "--disable-pip-version-check", *wheels, *required],
         capture_output=True,
         text=True,
         timeout=280,
@@ -55,10 +56,12 @@ def installed(folder: Path, wheels: list[Path], project: str, versions: dict[str
     return folder / "bin"
 
 
-def needed(project: str, wheels: list[Path]) -> list[Path]:
-    """The wheels that the project's page has one install."""
-    names = ("payment_sandbox",) if project == "unittest" else ("payment_sandbox", "pytest_payment_sandbox")
-    return [wheel for wheel in wheels if wheel.name.partition("-")[0] in names]
+def needed(project: str, wheels: list[Path]) -> list[str]:
+    """The wheels that the project's page has one install, with their extras."""
+    names = ["payment_sandbox"] if project == "unittest" else ["payment_sandbox", "pytest_payment_sandbox"]
+    extra = "[server]" if "payment-sandbox[server]" in written(PAGE_OF[project]) else ""
+    ours = {wheel.name.partition("-")[0]: str(wheel) for wheel in wheels}
+    return [f"{ours[name]}{extra if name == names[0] else ''}" for name in names]
 
 
 def write_as_shown(project: str, folder: Path) -> None:

@@ -9,6 +9,7 @@ import click
 
 from payment_sandbox.cli.options import fail
 from payment_sandbox.extensions import MCP, NotInstalled
+from payment_sandbox.loading import LOADING
 
 INSTRUCTIONS: Final = (
     "A sandbox of the payment-orders API. Call start first, give its address and key to the shop under test, "
@@ -23,8 +24,9 @@ TOOLS: Final = ("start", "make_order", "advance", "explain_order", "review", "re
 def mcp() -> None:
     """Offer the sandbox as tools to coding agents, over standard input and output."""
     try:
-        from mcp.server import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
+        with LOADING:
+            from mcp.server import MCPServer
+            from mcp.server.mcpserver.exceptions import ToolError
     except ModuleNotFoundError:
         fail(str(NotInstalled("mcp", MCP)))
     from payment_sandbox.cli.agent_tools import SandboxTools, ToolProblem

@@ -7,6 +7,8 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from werkzeug.serving import WSGIRequestHandler, make_server
+
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
@@ -96,10 +98,7 @@ class PlainServer:
     """Werkzeug's HTTP server, where ``payment-sandbox[server]`` is missing: slower, and with fewer limits."""
 
     def __init__(self, bound: socket.socket) -> None:
-        with LOADING:
-            from werkzeug import serving
-
-        class Quiet(serving.WSGIRequestHandler):
+        class Quiet(WSGIRequestHandler):
             def log(self, *_: object) -> None:
                 """Write nothing: the journal has all calls."""
 
@@ -109,7 +108,7 @@ class PlainServer:
 
         host, port = bound.getsockname()[:2]
         self._application: Application | None = None
-        self._server = serving.make_server(
+        self._server = make_server(
             host, port, self._answer, threaded=True, request_handler=Quiet, fd=bound.fileno()
         )
         self._thread = Thread(target=self._server.serve_forever, name="server", daemon=True)

@@ -156,17 +156,18 @@ LoadFaces = Callable[[], Iterable[Face]]
 def load_dashboard() -> tuple[Face, ...]:
     """Load the faces that an application can do without."""
     with LOADING:
-        from payment_sandbox.web import dashboard
+        from payment_sandbox.web.dashboard import FACE
 
-    return (dashboard.FACE,)
+    return (FACE,)
 
 
 def load_pages() -> tuple[Face, ...]:
     """Load the faces for people, and the description: no call of the APIs needs them."""
     with LOADING:
-        from payment_sandbox.web import docs, pages
+        from payment_sandbox.web.docs import FACE as DOCUMENTATION
+        from payment_sandbox.web.pages import FACE as PAGES
 
-    return (pages.FACE, docs.FACE, DESCRIPTION)
+    return (PAGES, DOCUMENTATION, DESCRIPTION)
 
 
 def make_app(
