@@ -114,8 +114,8 @@ class Storefront:
         """Let the customer try again; return the address of the payment page."""
         raise NotImplementedError
 
-    def ship(self, sale: Sale, amount: int) -> str:
-        """Hand over goods at this price, once."""
+    def ship(self, sale: Sale, amount: int, parcel: str) -> str:
+        """Hand over the goods of a parcel at this price; each parcel leaves once."""
         raise NotImplementedError
 
     def take_back(self, sale: Sale, amount: int, slip: str) -> str:
@@ -150,7 +150,8 @@ class Storefront:
             if form == "pay":
                 return _answered(lambda: redirect(self.pay(sale), 303))
             if form == "ship":
-                return _answered(lambda: Response(self.ship(sale, amount)))
+                parcel = request.form.get("parcel", "1")
+                return _answered(lambda: Response(self.ship(sale, amount, parcel)))
             if form == "return":
                 return _answered(lambda: Response(self.take_back(sale, amount, request.form["slip"])))
             return _answered(lambda: Response(getattr(self, form)(sale)))

@@ -14,6 +14,6 @@ class Shop(CardShop):
         """Whether nothing more can happen to the payment of a sale."""
         raise NotImplementedError
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         """Hand over the goods."""
         raise NotImplementedError

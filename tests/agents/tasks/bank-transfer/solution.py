@@ -13,7 +13,7 @@ class Shop(CardShop):
     def is_settled(self, sale):
         return sale.paid > 0
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
             if not sale.paid or sale.shipped:
                 raise Refused("not paid, or shipped before")

@@ -19,7 +19,7 @@ class Shop(CardShop):
         super().note(sale, order)
         sale.cancelled = order["status"] == "expired"  # the stock goes to others
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
             if not sale.paid or sale.shipped:
                 raise Refused("not paid, or shipped before")

@@ -14,7 +14,7 @@ class Shop(CardShop):
         """Give the sale up."""
         raise NotImplementedError
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
             if not sale.paid or sale.shipped:
                 raise Refused("not paid, or shipped before")

@@ -21,7 +21,7 @@ class Shop(CardShop):
             sale.cancelled, sale.paid = True, 0
         return "cancelled"
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
             if not sale.paid or sale.shipped:
                 raise Refused("not paid, or shipped before")

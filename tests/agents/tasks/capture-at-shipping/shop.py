@@ -10,7 +10,7 @@ class Shop(CardShop):
         """How the customer pays."""
         raise NotImplementedError
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         """Capture, and hand over the parcel."""
         raise NotImplementedError
 

@@ -22,7 +22,7 @@ class Shop(Storefront):
         """The hourly job."""
         raise NotImplementedError
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
             if not sale.paid or sale.shipped:
                 raise Refused("not paid, or shipped before")

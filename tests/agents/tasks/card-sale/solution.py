@@ -44,7 +44,7 @@ class Shop(Storefront):
             if sale is not None and order["status"] == "completed":
                 sale.paid = order["amount"]
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
             if not sale.paid or sale.shipped:
                 raise Refused("not paid, or shipped before")

@@ -18,8 +18,8 @@ def test_a_parcel(customer, payment_sandbox):
 def test_the_rest_follows(customer, payment_sandbox):
     sale = customer.buys(3000)
     customer.pays(sale)
-    customer.fills_in(sale, "ship", amount=2000)
+    customer.fills_in(sale, "ship", amount=2000, parcel="1")
     payment_sandbox.clock.advance("P2D")
-    assert customer.fills_in(sale, "ship", amount=1500) == 409
-    assert customer.fills_in(sale, "ship", amount=1000) == 200
+    assert customer.fills_in(sale, "ship", amount=1500, parcel="2") == 409
+    assert customer.fills_in(sale, "ship", amount=1000, parcel="3") == 200
     assert captured(payment_sandbox, sale) == sale.shipped == 3000

@@ -9,7 +9,7 @@ class Shop(CardShop):
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         """Capture the price of a parcel, and hand it over."""
         raise NotImplementedError
 

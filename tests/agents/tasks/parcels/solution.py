@@ -10,8 +10,10 @@ class Shop(CardShop):
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
+            if parcel in sale.notes.setdefault("parcels", []):
+                return "shipped already"
             if not sale.paid or sale.shipped + amount > sale.paid:
                 raise Refused("not paid, or more than was bought")
             order_id = sale.notes["paid_with"]
@@ -21,6 +23,7 @@ class Shop(CardShop):
                 path = f"/v1/orders/{order_id}/transactions/{attempt}/captures/amount/"
                 self.call("POST", path, {"amount": amount, "description": sale.number}, if_match=read.etag)
             sale.shipped += amount
+            sale.notes["parcels"].append(parcel)
         return "shipped"
 
     def is_settled(self, sale):

@@ -10,7 +10,7 @@ class Shop(CardShop):
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
 
-    def ship(self, sale, amount):
+    def ship(self, sale, amount, parcel):
         with self.desk:
             if not sale.paid or sale.shipped + amount > sale.paid:
                 raise Refused("not paid, or more than was bought")

@@ -26,6 +26,9 @@ class Shop(CardShop):
             refund = self.call("POST", path, body, if_match=sale.notes["asked"][slip]).data
         except Refused:  # the order has changed: an earlier try was carried out
             del sale.notes["asked"][slip]
+            with self.lock:
+                sale.notes.setdefault("refunds", {}).setdefault(slip, body["amount"])
+                sale.refunded = sum(sale.notes["refunds"].values())
             return
         del sale.notes["asked"][slip]
         with self.lock:
@@ -35,7 +38,8 @@ class Shop(CardShop):
         sale = self.sale_of(refund["refund_of_order_id"])
         if sale is not None:
             refunds = sale.notes.setdefault("refunds", {})
-            refunds[refund["id"]] = refund["amount"] if refund["status"] == "completed" else 0
+            slip = refund["description"].removeprefix("Slip ")
+            refunds[slip] = refund["amount"] if refund["status"] == "completed" else 0
             sale.refunded = sum(refunds.values())
 
     def look_at_open_sales(self):
