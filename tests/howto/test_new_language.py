@@ -7,6 +7,7 @@ import pytest
 from tests.support.changed_package import ChangedCheckout
 
 SUITE = """set -euo pipefail
+${SANDBOX_COMMAND:-payment-sandbox} --version
 test "$((2 + 2))" = 4
 echo "1 test passed"
 """
