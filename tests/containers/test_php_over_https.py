@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -32,13 +33,14 @@ def start() -> Iterator[Start]:
             process = subprocess.Popen(
                 program,
                 env={**os.environ, **environment},
+                start_new_session=True,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
             assert process.stdout is not None
             started.callback(process.stdout.close)
             started.callback(process.wait)
-            started.callback(process.kill)
+            started.callback(os.killpg, process.pid, signal.SIGKILL)  # with its workers
             assert process.stdout.readline(), "it has ended"
             return process
 
