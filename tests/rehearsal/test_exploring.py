@@ -94,3 +94,11 @@ def test_only_one_change_of_those_with_the_same_end_is_paired() -> None:
     assert len(paired & set(ends)) == 1
     assert explored.repeated == 2
     assert explored.tried == len(shop.tried) - 1
+
+
+def test_two_lost_webhooks_are_paired_although_each_comes_to_the_same() -> None:
+    """One makes up for the other, so only both do harm."""
+    ends = {name: "read later" for name in ("webhook:1:lost", "webhook:2:lost")}
+    shop = Shop({"webhook:1:lost+webhook:2:lost": "believes"}, ends)
+    (finding,) = shop.explored().findings
+    assert finding.name == "webhook:1:lost+webhook:2:lost"

@@ -205,18 +205,24 @@ class Explorer:
         return self._varied(ordered)[:PAIRS_MAX]
 
     def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
-        """The changes that did no harm, each with an end that neither the test nor an earlier one had.
+        """The changes that did no harm, one for each end.
 
-        A usual suspect counts with any end: a second webhook that makes up for a lost one may be lost, too.
+        Usual suspects count once for each step, and always with the end of the test itself: where a second
+        webhook made up for a lost one, it may be lost, too.
         """
-        known = {baseline.judged[1:3]}
+        ends, places = {baseline.judged[1:3]}, set()
         for variation, ran in self._tried.items():
             if len(variation) != 1 or ran.judged.problems:
                 continue
-            end, is_suspect = ran.judged[1:3], Trait.SUSPECT in variation[0].change.traits
-            if is_suspect or (not ran.judged.is_alike and end not in known):
-                known.add(end)
-                yield variation[0]
+            (changed,), end = variation, ran.judged[1:3]
+            is_new = not ran.judged.is_alike and end not in ends
+            if Trait.SUSPECT in changed.change.traits:
+                is_new = end == baseline.judged[1:3] or (changed.step, end) not in places
+            if is_new:
+                yield changed
+            if end != baseline.judged[1:3]:
+                ends.add(end)
+                places.add((changed.step, end))
 
     def _varied(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
         """The pairs in an order in which each two changes come once before any two come again."""
