@@ -336,7 +336,7 @@ def _orders_to_tell(edit: Edit) -> Orders:
 
 def _take(edit: Edit, until: datetime) -> Due[Command] | None:
     """Take the first event off the agenda and move to its time; drop obsolete events."""
-    for due in edit.epoch.timeline.first():
+    for due in edit.epoch.timeline.in_order():
         if due.at > until:
             return None
         edit.finished.append(due.sequence)

@@ -64,7 +64,7 @@ def must_catch_up(project: Project) -> bool:
 
 def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
     """Find the first entry up to ``until`` (None: any time) that still applies."""
-    for due in epoch.timeline.first():
+    for due in epoch.timeline.in_order():
         if until is not None and due.at > until:
             return None
         if applies(epoch, due):
@@ -89,8 +89,8 @@ def tidy(project: Project, epoch: Epoch) -> None:
     if len(epoch.timeline) < epoch.tidy_at:
         return
     with suppress(ProjectReset), project.exclusively(epoch):
-        some = epoch.timeline.some(epoch.tidied, TIDIED_AT_ONCE)
-        epoch.over += [due.sequence for due in some if _is_over(epoch, due)]
+        batch = epoch.timeline.batch(epoch.tidied, TIDIED_AT_ONCE)
+        epoch.over += [due.sequence for due in batch if _is_over(epoch, due)]
         epoch.tidied += TIDIED_AT_ONCE
         if epoch.tidied < len(epoch.timeline):
             return
