@@ -10,7 +10,7 @@ from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
-    OTHERWISE,
+    MANUAL_ATTEMPT,
     Delivery,
     DeliveryState,
     Reply,
@@ -180,7 +180,7 @@ def record_attempt(
         if delivery is None:  # dropped meanwhile, to make room for newer ones
             return
         is_changed, state = prepared.queued.is_changed, delivery.state
-        number = OTHERWISE if is_changed else delivery.next_number - is_copy
+        number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
         attempt = _masked(
             project.masking, WebhookAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         )

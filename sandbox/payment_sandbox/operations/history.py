@@ -11,7 +11,7 @@ from payment_sandbox.methods import BY_NAME
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.webhooks import OTHERWISE, Delivery, WebhookAttempt
+from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, WebhookAttempt
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
     ASK,
@@ -305,7 +305,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
     ):
         attempt_id = f"{delivery.id}/{index}"
         failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
-        how = "sent otherwise, by hand" if attempt.number == OTHERWISE else f"try {attempt.number}"
+        how = "sent otherwise, by hand" if attempt.number == MANUAL_ATTEMPT else f"try {attempt.number}"
         label = f"webhook, {how}: {delivery.status}{f' · {fault}' if fault is not None else ''}"
         yield Happening(
             attempt_id,
