@@ -41,7 +41,7 @@ def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
             return is_payable and is_told
         return is_payable or effect is WALKS_AWAY
 
-    return [offer for offer in offered(OfferedIn.AGAIN).values() if is_possible(offer.effect)]
+    return [offer for offer in offered(OfferedIn.WHAT_IF).values() if is_possible(offer.effect)]
 
 
 def again(
@@ -74,7 +74,7 @@ def again(
 
 
 def _effect(name: str) -> VariationEffect | None:
-    known = offered(OfferedIn.AGAIN)
+    known = offered(OfferedIn.WHAT_IF)
     if name not in known:
         raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
     return known[name].effect

@@ -14,7 +14,14 @@ from payment_sandbox.projects.settings import Settings, check_scenario_settings,
 from payment_sandbox.scenarios.catalogue import read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.scenarios.model import DECIDING_KEYS, AmountRange, Scenario, ScenarioRule, When, says
+from payment_sandbox.scenarios.model import (
+    DECIDING_KEYS,
+    AmountRange,
+    Scenario,
+    ScenarioRule,
+    When,
+    outcome_applies,
+)
 
 NO_AMOUNTS: Final = AmountRange()
 NEVER: Final = "never"
@@ -56,7 +63,7 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
 
 def _decided(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
     """List the kinds of attempts that a rule can decide."""
-    return [kind for kind in _kinds(rule.when, settings) if _says(rule, kind)]
+    return [kind for kind in _kinds(rule.when, settings) if _applies(rule, kind)]
 
 
 def _kinds(when: When, settings: Settings) -> Iterator[AttemptKind]:
@@ -66,8 +73,8 @@ def _kinds(when: When, settings: Settings) -> Iterator[AttemptKind]:
             yield AttemptKind(method, name, words)
 
 
-def _says(rule: ScenarioRule, kind: AttemptKind) -> bool:
-    return says(rule.then, kind.words, kind.method.capabilities.screenings)
+def _applies(rule: ScenarioRule, kind: AttemptKind) -> bool:
+    return outcome_applies(rule.then, kind.words, kind.method.capabilities.screenings)
 
 
 def _unreachable(
@@ -144,7 +151,7 @@ def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind])
 def _covers_kind(earlier: ScenarioRule, kind: AttemptKind) -> bool:
     names = earlier.when.payment_methods
     is_named = names is None or kind.name in names or kind.method.name in names
-    return is_named and _says(earlier, kind)
+    return is_named and _applies(earlier, kind)
 
 
 def _covers_customers(first: Mapping[str, str], then: Mapping[str, str]) -> bool:

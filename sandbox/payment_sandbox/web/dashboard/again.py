@@ -75,7 +75,7 @@ def post_again(call: Call, project_id: str, order_id: str) -> Response:
         raise Unknown("nobody knows any more what this order was created with")
     name = call.request.form.get("again", "")
     made = again(project, order, name, body, lambda changed: made_by_hand(project, changed, order.client))
-    offer = offered(OfferedIn.AGAIN)[name]
+    offer = offered(OfferedIn.WHAT_IF)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
     return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
 
