@@ -7,9 +7,9 @@ import pytest
 
 from payment_sandbox import PaymentSandbox, PaymentSandboxServer
 from payment_sandbox.methods import NAMES
-from payment_sandbox.operations.again import again
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.coverage import coverage
+from payment_sandbox.operations.what_if import replay_with
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios import variations
@@ -201,7 +201,7 @@ def test_every_offer_of_again_can_be_played(payment_sandbox: PaymentSandbox, nam
     attempt = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P1D"}
     body = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [attempt]}
     order = create_by_hand(project, body, body)
-    made = again(project, order, name, body, lambda changed: create_by_hand(project, changed, changed))
+    made = replay_with(project, order, name, body, lambda changed: create_by_hand(project, changed, changed))
     assert made.status != project.find_order(order.id).status or name == "expires"
 
 

@@ -48,7 +48,7 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
 
 
 def review_scenario(scenario: Scenario) -> list[Violation]:
-    """Return warnings with the paths of parts without effect; the scenario still works."""
+    """Return a warning for each part without effect; the scenario still works."""
     settings = read_settings(dict(scenario.settings), Settings())
     warnings: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
@@ -136,7 +136,7 @@ def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
 
 
 def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind]) -> bool:
-    """Whether the earlier rule decides every attempt that the later one could."""
+    """Whether the earlier rule decides every attempt that the later rule could decide."""
     first, then = earlier.when, rule.when
     return (
         first.refund == then.refund
@@ -164,7 +164,7 @@ def _covers_glob(first: str | None, then: str | None) -> bool:
         return True
     if then is None or "[" in first + then or "?" in first:
         return False
-    return fnmatchcase(then, first)  # a star in the second glob is matched by a star only
+    return fnmatchcase(then, first)  # only a star in the first glob matches a star in the second
 
 
 def _covers_amounts(first: AmountRange, then: AmountRange) -> bool:
