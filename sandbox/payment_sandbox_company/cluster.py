@@ -331,7 +331,7 @@ class Cluster:
         for number, project_id, kind, data in self._database.newer_events(list(watched)):
             if number not in self._seen:
                 self._seen[number] = None
-                watched[project_id].events.take_in(kind, json.loads(data))
+                watched[project_id].events.add_remote(kind, json.loads(data))
         while len(self._seen) > SEEN_MAX:
             del self._seen[next(iter(self._seen))]
 

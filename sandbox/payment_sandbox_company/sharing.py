@@ -208,7 +208,7 @@ class SharedStorage(Storage):
             if place.session is not None and place.clock_holder is not None:
                 place.session.claim(place.courier, f"{place.clock_holder}{STOPS}", None)
 
-    def let_clock_go(self) -> None:
+    def release_clock(self) -> None:
         """Release the clock with the next commit."""
         self.place.lets_clock_go = True
 
@@ -268,7 +268,7 @@ def flush_all(database: SharedDatabase) -> None:
         database.write_histories(rows)
     except NotStored:
         for project, records in histories:
-            project.epoch.journal.put_back(records)
+            project.epoch.journal.requeue(records)
             waiting[project.project_id] = project
         raise
     if shown:

@@ -318,7 +318,7 @@ class Activity:
             return
         watched.take()
         events, number = project.events, watched.number
-        yield from self._shown(_missed(events.first_kept() - number - 1))
+        yield from self._shown(_missed(events.oldest_number() - number - 1))
         for stored in events.stored_beyond(number, KINDS):
             watched.number = stored.number
             try:

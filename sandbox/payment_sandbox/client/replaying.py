@@ -14,7 +14,7 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT
-from payment_sandbox.projects.journal import BODY_KEPT_BYTES, CHOICES_MAX, OF_THE_ORIGINAL
+from payment_sandbox.projects.journal import BODY_KEPT_BYTES, CHOICES_MAX, NOT_REPLAYED
 from payment_sandbox.scenarios.effects import AFTER, ErrorStatus, Hang, RateLimit, Reset, Silence
 
 Recorded = Mapping[str, Any]
@@ -178,7 +178,7 @@ class Replay:
         self._earlier = _identifiers(evidence["snapshot"])
         settings = {
             **chosen.settings,
-            **dict.fromkeys(OF_THE_ORIGINAL),
+            **dict.fromkeys(NOT_REPLAYED),
             "name": REPLAY,
             "expires_after": EXPIRES_AFTER,  # it stays if it differs
         }

@@ -202,10 +202,10 @@ def _screening_ends(attempt: Transaction) -> Ends:
 def _card_ends(attempt: Transaction) -> Ends:
     if not attempt.asked:
         return {}
-    is_paid, asked = attempt.status == TransactionStatus.COMPLETED, attempt.asked.values()
-    is_charged = bool({"one-click", "recurring"}.intersection(map(str, asked)))
+    is_paid, details = attempt.status == TransactionStatus.COMPLETED, attempt.asked.values()
+    is_charged = bool({"one-click", "recurring"}.intersection(map(str, details)))
     return {
-        STORED: is_paid and "first" in asked,
+        STORED: is_paid and "first" in details,
         CHARGED_AGAIN: is_paid and is_charged,
         CHARGE_FAILED: attempt.status == TransactionStatus.ERROR and is_charged,
     }

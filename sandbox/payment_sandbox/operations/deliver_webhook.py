@@ -97,7 +97,7 @@ def _prepared(
     if request.url != settings.forward_to or effect.reply is not None:
         return prepared
     label = _label(project, epoch, delivery, queued)
-    if project.relay.keep(epoch, queued):
+    if project.relay.park(epoch, queued):
         epoch.store.leave()
         _publish_waiting(project, delivery)
         return None

@@ -12,5 +12,5 @@ class Identity(NamedTuple):
     merchant_id: str
     key_digest: str
     start: ClockStart
-    has_fixed_key: bool = False  # the user chose the key, and may choose it again
-    origin: str = ""  # random, because another server with the same seed has the same ids
+    has_fixed_key: bool = False  # a user-chosen key, which may be chosen again
+    origin: str = ""  # random; servers with the same seed have the same ids

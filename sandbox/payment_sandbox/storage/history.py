@@ -34,7 +34,7 @@ def load_history(project: Project, newest_number: int) -> None:
     What cannot be read is left out.
     """
     store = project.epoch.store  # after a reset, that of the journal is another one
-    project.epoch.journal.go_on_after(
+    project.epoch.journal.continue_after(
         newest_number, lambda: read_records(project.project_id, store.history(newest_number))
     )
 

@@ -61,7 +61,7 @@ def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
         if known is not None:
             return _replay(call, json.loads(known))
     asked_id, is_named = key or token_hex(16), key is not None
-    call.asked = TrackedRequest(
+    call.tracked = TrackedRequest(
         asked_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
     )
     return None

@@ -114,8 +114,8 @@ def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
         return
     last_lost: dict[str, JournalEntry] = {}  # by request body
     for entry in filter(is_creation, reviewed.requests):
-        asked = json.dumps(as_object(entry.request), sort_keys=True)
-        first = last_lost.pop(asked, None) if entry.order_id is not None else None
+        body = json.dumps(as_object(entry.request), sort_keys=True)
+        first = last_lost.pop(body, None) if entry.order_id is not None else None
         if first is not None and _was_payable(reviewed, first, [entry]):
             yield Finding(
                 "CTL-23",
@@ -127,7 +127,7 @@ def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
                 shown_by=(first.id, entry.id),
             )
         if is_answer_lost(entry) and entry.order_id is not None:
-            last_lost[asked] = entry
+            last_lost[body] = entry
 
 
 def ignored(reviewed: Reviewed) -> Iterator[Finding]:
@@ -172,12 +172,12 @@ def _other_call(entry: JournalEntry, name: str) -> str:
 
 def _ignored_part(reviewed: Reviewed, entry: JournalEntry, name: str, other: str) -> Finding:
     """Report a call that took everything although the request named a part."""
-    asked = whole_number(as_object(entry.request).get("amount")) if name == "amount" else None
+    amount = whole_number(as_object(entry.request).get("amount")) if name == "amount" else None
     verb, past = WORDS[other.partition("/")[0]]
-    meant = euros(asked) if asked is not None else f"a part of its {name}"
+    meant = euros(amount) if amount is not None else f"a part of its {name}"
     is_whole = WHOLE.search(entry.path) is not None
     did = f"and {past} everything" if is_whole else "and this call ignored that"
-    surplus = reviewed.amount(order_in(entry)) - asked if asked is not None and is_whole else 0
+    surplus = reviewed.amount(order_in(entry)) - amount if amount is not None and is_whole else 0
     return Finding(
         "SET-12",
         f"Your shop asked to {verb} {meant} {did}: this call has no {name!r}",

@@ -53,12 +53,12 @@ class MoneyCall(NamedTuple):
     entry: JournalEntry
     verb: str
     order_id: str
-    asked: bytes
+    body: bytes
 
     @property
     def kind(self) -> CallKind:
         """The identity of the call, which a retry shares."""
-        return self.verb, self.order_id, self.entry.path.rstrip("/"), self.asked
+        return self.verb, self.order_id, self.entry.path.rstrip("/"), self.body
 
     def is_accepted(self) -> bool:
         """Whether the service executed the call."""
@@ -292,12 +292,12 @@ def _sentence(call: MoneyCall, cents: int | None) -> str:
 
 def _cents(reviewed: Reviewed, call: MoneyCall) -> int | None:
     """Return the cents that a call moved, according to the request or the response."""
-    for body in (as_object(call.asked), as_object(call.entry.response)):
-        amount = whole_number(body.get("amount"))
+    for data in (as_object(call.body), as_object(call.entry.response)):
+        amount = whole_number(data.get("amount"))
         if amount is not None:
             return amount
     order = reviewed.orders.get(call.order_id)
-    return order.amount_cents if order is not None and b"order_lines" not in call.asked else None
+    return order.amount_cents if order is not None and b"order_lines" not in call.body else None
 
 
 def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:

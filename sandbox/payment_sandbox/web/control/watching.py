@@ -163,7 +163,7 @@ def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt
         project.change_settings(
             {"forward_to": forward_to}, unless=lambda: project.relay.has_replaced(listener)
         )
-    project.put_back(unanswered)
+    project.requeue(unanswered)
     project.storage.take_over(project)
     return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
 

@@ -10,7 +10,7 @@ from payment_sandbox.projects.journal import (
     MARGIN,
     PATH_KEPT_MAX,
     JournalEntry,
-    kept_headers,
+    without_secret_headers,
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
@@ -54,7 +54,7 @@ def keep(call: Call, project: Project, response: Response, entry_id: str | None 
         fault=noted.fault,
         real_at=call.real_at or answered_at,
         answered_at=answered_at,
-        request_headers=kept_headers(_headers(call)),
+        request_headers=without_secret_headers(_headers(call)),
         response_headers=response.headers,
         transaction_id=noted.transaction_id,
         order_id=order_id,
