@@ -29,7 +29,7 @@ PAYS: Final = Action(CUSTOMER, "pay")
 
 
 def variations(order: Order, *, has_webhook_url: bool) -> list[VariationOffer]:
-    """List the variations of an order that can be played; those of webhooks only if the shop ``has_webhook_url``."""
+    """List the variations that an order allows; those of webhooks need ``has_webhook_url``."""
     attempt = order.last_transaction
     is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
     is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
