@@ -58,7 +58,7 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
     return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
-class NothingToTakeBack(Refusal):
+class NothingToUndo(Refusal):
     """No move can be taken back, because none was made here."""
 
     rule = "CTL-13"
@@ -80,7 +80,7 @@ def post_clock_back(call: Call, project_id: str) -> Response:
     epoch = project.epoch
     before = epoch.slots.of(LAST_MOVE).before
     if before is None:
-        raise NothingToTakeBack("there is no move to undo since the start or the last reset")
+        raise NothingToUndo("there is no move to undo since the start or the last reset")
     undone = undo_move(project, epoch, before)
     text = f"Undone: it is {project.now():%H:%M:%S} again.{_not_undone(undone)}"
     return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
