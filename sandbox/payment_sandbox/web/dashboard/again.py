@@ -156,8 +156,8 @@ def ways_again(project: Project, order: Order, created: JournalEntry | None) -> 
     """What the page of an order offers: how it can be played again, and what it can be compared with."""
     offers: list[VariationOffer] = []
     if created_with(project, order, created) is not None:
-        url_told = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
-        offers = variations(order, has_webhook_url=url_told is not None)
+        webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
+        offers = variations(order, has_webhook_url=webhook_url is not None)
     older = next(find_orders(project.epoch, OrderFilter(before=order.id)), None)
     return {"variations": offers, "before_this": older.id if older is not None else None}
 

@@ -12,7 +12,7 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
+from payment_sandbox.storage.snapshot import Checkpoint, NotUndone, take_checkpoint, undo_move
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
@@ -35,7 +35,7 @@ def post_clock(call: Call, project_id: str) -> Response:
     back = way_back(call) or url(project, "orders/")
     if aim:
         epoch = project.epoch
-        before = remember(project, epoch)
+        before = take_checkpoint(project, epoch)
         given = _with_zone(aim)
         _refuse_the_past(project, given.get("to"))
         done = advance_clock(project, read(ADVANCE, given))
@@ -58,7 +58,7 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
     return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
-class NothingToTakeBack(Refusal):
+class NothingToUndo(Refusal):
     """No move can be taken back, because none was made here."""
 
     rule = "CTL-13"
@@ -67,7 +67,7 @@ class NothingToTakeBack(Refusal):
 class LastMove:
     """The last move of an epoch's clock, if it can be taken back."""
 
-    before: Before | None = None
+    before: Checkpoint | None = None
 
 
 LAST_MOVE: Final = Slot(LastMove)
@@ -80,13 +80,13 @@ def post_clock_back(call: Call, project_id: str) -> Response:
     epoch = project.epoch
     before = epoch.slots.of(LAST_MOVE).before
     if before is None:
-        raise NothingToTakeBack("there is no move to undo since the start or the last reset")
+        raise NothingToUndo("there is no move to undo since the start or the last reset")
     undone = undo_move(project, epoch, before)
     text = f"Undone: it is {project.now():%H:%M:%S} again.{_not_undone(undone)}"
     return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
-def _not_undone(undone: Undone) -> str:
+def _not_undone(undone: NotUndone) -> str:
     """What came meanwhile and cannot be undone, for people."""
     webhooks, requests = undone
     sent = {0: "", 1: " One webhook had been sent, which cannot be undone."}.get(
