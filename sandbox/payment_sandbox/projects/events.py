@@ -10,7 +10,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
 from payment_sandbox.projects.slots import Slots
 
-EVENTS_KEPT_MAX: Final = 1000
+EVENTS_STORED_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
 LENGTHY: Final = (str, list, dict)
 TOO_LONG: Final = "(too long to repeat)"
@@ -94,7 +94,7 @@ class Events:
         self._changed = Condition(self._lock)
         self._any_event = _Waiting(self._changed)
         self._of_orders: dict[str, _Waiting] = {}  # waiting threads, by order
-        self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_STORED_MAX)
         self.number = 0
         self.is_ended = False
         self._listeners: list[Callable[[], None]] = []

@@ -23,9 +23,9 @@ VIA_SCENARIO: Final = "scenario"
 MERCHANT: Final = "merchant"  # manual actions in the dashboard
 VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
 
-PATH_KEPT_MAX: Final = 1000
-BODY_KEPT_BYTES: Final = 16_384
-HEADER_KEPT_MAX: Final = 500  # characters
+PATH_LENGTH_MAX: Final = 1000
+JOURNAL_BODY_BYTES: Final = 16_384
+HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
 MARGIN: Final = 600  # characters stored beyond a cut, so that masking sees a secret at the cut as a whole
@@ -46,7 +46,7 @@ def as_plain(record: Any) -> dict[str, Any]:
 def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
     """Drop the headers with keys, which a journal must not store."""
     stored = [
-        (name, value[: HEADER_KEPT_MAX + MARGIN])
+        (name, value[: HEADER_VALUE_MAX + MARGIN])
         for name, value in headers
         if name.lower() not in SECRET_HEADERS
     ]
@@ -84,7 +84,7 @@ def _cut_headers(
     masked: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (name, cut_text(value, before, HEADER_KEPT_MAX))
+        (name, cut_text(value, before, HEADER_VALUE_MAX))
         for (name, value), (_, before) in zip(masked, stored, strict=True)
     )
 
@@ -127,11 +127,11 @@ class JournalEntry(NamedTuple):
         Values are cut after masking, because a cut secret could not be recognized.
         """
         return self._replace(
-            path=cut_text(self.path, stored.path, PATH_KEPT_MAX),
-            query=cut_text(self.query, stored.query, PATH_KEPT_MAX),
-            order_id=cut_text(self.order_id or "", stored.order_id or "", PATH_KEPT_MAX) or None,
-            request=cut_text(self.request, stored.request, BODY_KEPT_BYTES),
-            response=cut_text(self.response, stored.response, BODY_KEPT_BYTES),
+            path=cut_text(self.path, stored.path, PATH_LENGTH_MAX),
+            query=cut_text(self.query, stored.query, PATH_LENGTH_MAX),
+            order_id=cut_text(self.order_id or "", stored.order_id or "", PATH_LENGTH_MAX) or None,
+            request=cut_text(self.request, stored.request, JOURNAL_BODY_BYTES),
+            response=cut_text(self.response, stored.response, JOURNAL_BODY_BYTES),
             request_headers=_cut_headers(self.request_headers, stored.request_headers),
             response_headers=_cut_headers(self.response_headers, stored.response_headers),
         )

@@ -13,7 +13,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.events import Build
 from payment_sandbox.projects.journal import (
-    BODY_KEPT_BYTES,
+    JOURNAL_BODY_BYTES,
     AgendaEvent,
     Journal,
     PerformedAction,
@@ -95,7 +95,7 @@ class Recorder:
 
     def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
         """Record the replaced settings or scenario."""
-        is_short = len(json.dumps(before, default=str)) <= BODY_KEPT_BYTES
+        is_short = len(json.dumps(before, default=str)) <= JOURNAL_BODY_BYTES
         choice = Reconfigured(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
         self._records.append(choice)
 

@@ -11,7 +11,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
@@ -192,7 +192,7 @@ def _reply(data: dict[str, Any]) -> Reply:
     return Reply(
         data.get("duration_ms", 0.0),
         data.get("status"),
-        data.get("body", "").encode()[:BODY_KEPT_BYTES].decode(errors="ignore"),
+        data.get("body", "").encode()[:ATTEMPT_BODY_BYTES].decode(errors="ignore"),
         _error(data),
         (data.get("warning") or "")[:TEXT_KEPT_MAX] or None,
     )

@@ -6,9 +6,9 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.projects.journal import (
-    BODY_KEPT_BYTES,
+    JOURNAL_BODY_BYTES,
     MARGIN,
-    PATH_KEPT_MAX,
+    PATH_LENGTH_MAX,
     JournalEntry,
     without_secret_headers,
 )
@@ -17,8 +17,8 @@ from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import GoOn
 
-PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
-BODY_STORED_BYTES: Final = BODY_KEPT_BYTES + MARGIN
+PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MARGIN
+BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MARGIN
 
 
 def journaled(call: Call, go_on: GoOn) -> Response:
