@@ -255,7 +255,7 @@ def _may_be_postponed(
 
 
 def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery, at most once, by a delay or until the next one has been sent (SCN-06)."""
+    """Postpone a delivery, at most once, by a delay or until the next webhook has been sent (SCN-06)."""
     if delivery.postponed:
         return False
     if isinstance(effect, Delay):

@@ -48,7 +48,7 @@ class TrackedRequest:
         self.parts = 0
 
     def part(self, edit: Any) -> Part:
-        """Return the next commit, numbered."""
+        """Number the next commit, and return its record."""
         self.parts += 1
         return Part(self.id, self.parts, self.answering(edit) if self.answering is not None else None)
 

@@ -15,7 +15,7 @@ class Moment(NamedTuple):
 
 
 class ChangeCounter:
-    """A counter of changes in an epoch; it names them once a moment to return to exists."""
+    """A counter of changes in an epoch; after ``watch``, it also records their names."""
 
     def __init__(self) -> None:
         self.is_watched = False

@@ -6,7 +6,7 @@ from payment_sandbox.projects.clock import ClockStart
 
 
 class Identity(NamedTuple):
-    """The ids and the key of a project; the key is stored as a digest only."""
+    """The ids and the key of a project; only the digest of the key is stored."""
 
     project_id: str
     merchant_id: str

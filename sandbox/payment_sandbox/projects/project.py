@@ -232,7 +232,7 @@ class Project:
         return most is not None and self.unused_seconds() > most
 
     def unused_seconds(self) -> float:
-        """Real seconds since the last call of the project."""
+        """Return the real seconds since the last call of the project."""
         return self.services.real.monotonic_seconds() - self.used_at_seconds
 
     def end_waiting(self) -> None:

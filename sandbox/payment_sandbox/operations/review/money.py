@@ -38,7 +38,7 @@ CALL: Final = re.compile(rf"/({'|'.join(WORDS)})(?:/|$)")
 SHORTLY: Final = timedelta(seconds=0.3)
 """The time after the answer to a webhook in which a shop may still work on the event."""
 CANDIDATES_MAX: Final = 50
-"""The number of webhooks that are considered as the cause of a charge, which names no order."""
+"""The maximum number of webhooks considered as the cause of a charge, since charges name no order."""
 A_DAY: Final = timedelta(days=1)
 PAID: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
 
