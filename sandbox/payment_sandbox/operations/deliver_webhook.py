@@ -98,7 +98,7 @@ def _prepared(
         return prepared
     label = _label(project, epoch, delivery, queued)
     if project.relay.park(epoch, queued):
-        epoch.store.leave()
+        epoch.store.stop_sending()
         _publish_waiting(project, delivery)
         return None
     return prepared._replace(label=label)

@@ -104,8 +104,8 @@ class Epoch:
         self.set_aside: dict[int, SetAside] = {}  # by sequence number
         self.finished: list[int] = []  # sequence numbers to delete from the store
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
-        self.tidied = 0  # the number of entries checked by the current cleanup
-        self.over: list[int] = []  # sequence numbers of obsolete entries
+        self.checked_entries = 0  # the number of entries checked by the current cleanup
+        self.obsolete: list[int] = []  # sequence numbers of obsolete entries
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL

@@ -185,7 +185,7 @@ class Project:
 
     def reset(self) -> None:
         """Return to the initial state (CTL-09); work in progress is discarded."""
-        with self.alone():
+        with self.locked():
             epoch = self.fresh_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._swap(epoch, ChangeSet())
         self.services.epoch_over(before)
@@ -205,7 +205,7 @@ class Project:
             Invalid: its settings, scenario or faults add a secret.
             QuotaReached: the restored epoch exceeds a quota.
         """
-        with self.alone():
+        with self.locked():
             self._current(expected)
             check()
             self._refuse_secrets(self.epoch.state, epoch.state)
@@ -281,7 +281,7 @@ class Project:
     # Editing
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock the project against changes by this server and others, with its newest state loaded."""
         with self._state_lock, self.storage.transaction(self):
             yield
@@ -299,7 +299,7 @@ class Project:
             QuotaReached: the change exceeds a quota, and is not due.
             Invalid: settings, scenario or faults would contain a secret, and the change is not due.
         """
-        with self.alone():
+        with self.locked():
             current = self._current(epoch)
             edit = Edit(current, now or current.now(), caller())
             yield edit
@@ -387,7 +387,7 @@ class Project:
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
         """
-        with self.alone() if epoch.store.is_shared else nullcontext():
+        with self.locked() if epoch.store.is_shared else nullcontext():
             self._current(epoch)
             yield
 

@@ -175,7 +175,7 @@ class Relay:
 
     # For the listener
 
-    def arrive(self, listener: str) -> list[ParkedWebhook] | None:
+    def connect(self, listener: str) -> list[ParkedWebhook] | None:
         """Register a listener, which will call ``take``; return the parked webhooks.
 
         Return None if the listener has disconnected, or was replaced.
@@ -190,7 +190,7 @@ class Relay:
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         return self.take_parked()
 
-    def dismiss(self, listener: str) -> None:
+    def disconnect(self, listener: str) -> None:
         """Unregister a listener; its waiting and late calls become no-ops."""
         with self._changed:
             if listener:
@@ -201,7 +201,7 @@ class Relay:
                 self._open_until_seconds = 0.0
                 self._changed.notify_all()
 
-    def has_replaced(self, listener: str) -> bool:
+    def is_disconnected(self, listener: str) -> bool:
         """Whether a listener has disconnected, or was replaced."""
         with self._changed:
             return listener in self._replaced

@@ -124,7 +124,7 @@ class Store(Protocol):
         """Share a new journal with other servers."""
         return
 
-    def leave(self) -> None:
+    def stop_sending(self) -> None:
         """Stop sending for now, because a listener may be connected to another server."""
         return
 

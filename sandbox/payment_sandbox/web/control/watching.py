@@ -151,17 +151,17 @@ def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt
     timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
     listener, forward_to = request.get("listener", ""), request.get("forward_to")
     if request.get("leaves"):
-        project.relay.dismiss(listener)
+        project.relay.disconnect(listener)
         project.change_settings(
             {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
         )
         return None
-    unanswered = project.relay.arrive(listener)
+    unanswered = project.relay.connect(listener)
     if unanswered is None:
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
         project.change_settings(
-            {"forward_to": forward_to}, unless=lambda: project.relay.has_replaced(listener)
+            {"forward_to": forward_to}, unless=lambda: project.relay.is_disconnected(listener)
         )
     project.requeue(unanswered)
     project.storage.take_over(project)
