@@ -1,8 +1,8 @@
 """The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
-Rehearsals play a variation at one step of a test. Offers play it for a project, or for a repeated order:
+Rehearsals play a variation at one step of a test. Offers play it for a project, or on a replay of an order:
 as a switch of the dashboard, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
-whether it happened, and the documentation lists it. To add a variation, add one entry.
+whether it occurred, and the documentation lists it. To add a variation, add an entry.
 """
 
 from collections.abc import Iterator
@@ -38,11 +38,11 @@ from payment_sandbox.scenarios.variation import (
     READ,
     WEBHOOK,
     Document,
-    Instead,
     IsMet,
     OfferedIn,
     Passes,
     Repeat,
+    ReplacementScene,
     Trait,
     Variation,
     VariationOffer,
@@ -54,7 +54,7 @@ PAID_TWICE: Final = "a customer pays twice for one basket"
 TWICE: Final = "goods ship twice, or money is refunded twice"
 LAPSED: Final = "the authorization has lapsed, and shipped goods stay unpaid"
 OWED: Final = "a customer is owed money, but never gets it"
-TAKEN_BACK: Final = "a late webhook or a stale read undoes a payment"
+UNDONE: Final = "a late webhook or a stale read undoes a payment"
 STUCK: Final = "one hanging call blocks the shop for everybody"
 REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
 
@@ -95,24 +95,24 @@ LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
 AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART = Trait
-AGAIN, SWITCH, SEQUENCE, SCENARIO = OfferedIn
+WHAT_IF, SWITCH, SEQUENCE, SCENARIO = OfferedIn
 
-RETURNS_FIRST: Final = Instead("returns before the webhook", Trait.RETURN)
-TWO_TABS: Final = Instead("returns in two tabs", Trait.RETURN | Trait.THREADS)
-RETURNS_UNPAID: Final = Instead("returns without paying", Trait.RETURN)
-FAILS_THEN_PAYS: Final = Instead("fails, then pays", applies=lambda step: step.is_hosted)
-CANCELS_THEN_PAYS: Final = Instead("cancels, then pays", applies=lambda step: step.is_hosted)
-WALKS_AWAY: Final = Instead("walks away", moves_clock=True)
-ACTS_TOO_LATE: Final = Instead("acts after the expiry")
-ACTS_TWICE: Final = Instead("acts twice")
-PAYS_BOTH: Final = Instead("pays an earlier attempt, too", applies=lambda step: step.has_others)
-SENDS_LESS: Final = Instead("sends less")
-SENDS_MORE: Final = Instead("sends more")
-LAPSES: Final = Instead(
+RETURNS_FIRST: Final = ReplacementScene("returns before the webhook", Trait.RETURN)
+TWO_TABS: Final = ReplacementScene("returns in two tabs", Trait.RETURN | Trait.THREADS)
+RETURNS_UNPAID: Final = ReplacementScene("returns without paying", Trait.RETURN)
+FAILS_THEN_PAYS: Final = ReplacementScene("fails, then pays", applies=lambda step: step.is_hosted)
+CANCELS_THEN_PAYS: Final = ReplacementScene("cancels, then pays", applies=lambda step: step.is_hosted)
+WALKS_AWAY: Final = ReplacementScene("walks away", moves_clock=True)
+ACTS_TOO_LATE: Final = ReplacementScene("acts after the expiry")
+ACTS_TWICE: Final = ReplacementScene("acts twice")
+PAYS_BOTH: Final = ReplacementScene("pays an earlier attempt, too", applies=lambda step: step.has_others)
+SENDS_LESS: Final = ReplacementScene("sends less")
+SENDS_MORE: Final = ReplacementScene("sends more")
+LAPSES: Final = ReplacementScene(
     "lets the authorization expire", applies=lambda step: step.is_authorization, moves_clock=True
 )
-RESTARTS: Final = Instead("restarts the shop", Trait.RESTART)
-CAPTURES_IN_PARTS: Final = Instead("captures in parts")
+RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
+CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
 
 _webhook = partial(Variation, kinds=(WEBHOOK,))
 _call = partial(Variation, kinds=(CREATE, CHANGE))
@@ -136,7 +136,7 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer(
             "webhook-twice",
             "Every webhook arrives twice",
-            AGAIN | SWITCH | SEQUENCE | SCENARIO,
+            WHAT_IF | SWITCH | SEQUENCE | SCENARIO,
             shows=("HOOK-10",),
         )
     ),
@@ -145,7 +145,10 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=_was_lost).offering(
         VariationOffer(
-            "webhook-lost", "No webhook ever arrives, without any error", AGAIN | SCENARIO, shows=("HOOK-12",)
+            "webhook-lost",
+            "No webhook ever arrives, without any error",
+            WHAT_IF | SCENARIO,
+            shows=("HOOK-12",),
         )
     ),
     _webhook(
@@ -160,11 +163,11 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer(
             "slow-shop",
             "The first attempt of each webhook times out",
-            AGAIN,
+            WHAT_IF,
             effect=Timeout(),
         )
     ),
-    _webhook("swapped", "{step} arrived after the next one", Swap(), TAKEN_BACK, AT_REST | SUSPECT).offering(
+    _webhook("swapped", "{step} arrived after the next one", Swap(), UNDONE, AT_REST | SUSPECT).offering(
         VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
             "webhooks-swapped", "The webhook for processing arrives after the next one", SCENARIO, PROCESSING
@@ -174,7 +177,7 @@ VARIATIONS: tuple[Variation, ...] = (
         "late", "{step} arrived an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, is_met=_was_late
     ).offering(
         VariationOffer(
-            "webhook-late", "Every webhook is 10 minutes late", AGAIN | SWITCH, effect=Delay("PT10M")
+            "webhook-late", "Every webhook arrives 10 minutes late", WHAT_IF | SWITCH, effect=Delay("PT10M")
         ),
         VariationOffer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
     ),
@@ -201,7 +204,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).offering(
         VariationOffer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
     ),
-    _order_read("overtaken", "{step} got a stale response", Fault(Stale()), TAKEN_BACK, AT_REST),
+    _order_read("overtaken", "{step} got a stale response", Fault(Stale()), UNDONE, AT_REST),
     _call("unavailable", "{step} failed with 503, without any effect", UNAVAILABLE, PAID_TWICE, SUSPECT),
     _call(
         "answer-lost", "{step} was carried out, but its response was lost", LOST, PAID_TWICE, SUSPECT
@@ -247,7 +250,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID),
     _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).offering(
-        VariationOffer("declined", "The bank declines the payment", AGAIN, shows=("HOOK-08", "FLOW-15"))
+        VariationOffer("declined", "The bank declines the payment", WHAT_IF, shows=("HOOK-08", "FLOW-15"))
     ),
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
     _customer(
@@ -258,7 +261,9 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
     _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
-        VariationOffer("expires", "Nobody pays in time; this moves the clock by a minute", AGAIN)
+        VariationOffer(
+            "expires", "The customer does not pay in time; this moves the clock by a minute", WHAT_IF
+        )
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
     _customer(
@@ -281,13 +286,15 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer(
             "authorization-expires",
             "The shop captures nothing before the authorization expires; this moves the clock by a minute",
-            AGAIN,
+            WHAT_IF,
             shows=("CAP-03", "CAP-04"),
         )
     ),
     _customer("month", "a month passed after {step}", Passes("P31D"), LAPSED),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
-        VariationOffer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("SET-47",))
+        VariationOffer(
+            "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, shows=("SET-47",)
+        )
     ),
     _action("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
     # The service
@@ -306,7 +313,7 @@ VARIATIONS: tuple[Variation, ...] = (
 
 
 def rehearsed() -> list[Variation]:
-    """Return the variations for rehearsals, in the order in which to try them."""
+    """Return the variations for rehearsals, in the order of their trial."""
     return [variation for variation in VARIATIONS if variation.kinds]
 
 

@@ -68,7 +68,7 @@ def only_with_key(call: Call, go_on: GoOn) -> Response:
 def without_secrets(call: Call, go_on: GoOn) -> Response:
     """Redirect to the same page without query parameters that hold secrets: pages repeat their URL."""
     named = call.site.registry.find_by_id(call.values.get("project_id", ""))
-    masking = named.masking.of_long_keys() if named is not None else Masking()
+    masking = named.masking.without_short_key() if named is not None else Masking()
     request = call.request
     sent = list(request.args.items(multi=True))
     harmless = [pair for pair in sent if masking.record(pair) == pair]

@@ -25,11 +25,11 @@ from payment_sandbox.scenarios.variation import (
     PRESS,
     READ,
     WEBHOOK,
-    Acts,
-    Asked,
-    Instead,
+    OrderAction,
     Passes,
     Repeat,
+    ReplacementScene,
+    ShopCall,
     Step,
     VariationEffect,
 )
@@ -196,7 +196,7 @@ class RehearsedRun:
         if job is not None and not self.pace.call(job, f"{method} {path}"):
             return None
         label = f"the shop's {method} {short_path(path)}{f'{IN_JOB}{job.name}' if job is not None else ''}"
-        effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
+        effect = self._effect(kind_of_call(method, path), label, ShopCall(method, path))
         return effect if isinstance(effect, Fault) else None
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
@@ -224,7 +224,7 @@ class RehearsedRun:
         caller().begin_waiting()  # whatever is done instead may take long
         order = self.project.find_order(order_id)
         attempt, before = order.last_transaction, others(self.project, order, self._answers)
-        about = Acts(
+        about = OrderAction(
             action,
             is_hosted=order.is_hosted,
             has_return=order.return_url is not None,
@@ -233,7 +233,7 @@ class RehearsedRun:
         )
         label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
         effect = self._effect(ACTION, label, about)
-        if not isinstance(effect, Action | Passes | Instead):
+        if not isinstance(effect, Action | Passes | ReplacementScene):
             return do(action)
         self._is_acting = True
         try:
@@ -256,7 +256,7 @@ class RehearsedRun:
 
     def press(self, method: str, path: str) -> Repeat | None:
         """The test submits a form of the shop: whether and when it is submitted again."""
-        effect = self._effect(PRESS, f"the form {path}", Asked(method, path))
+        effect = self._effect(PRESS, f"the form {path}", ShopCall(method, path))
         if not isinstance(effect, Repeat):
             return None
         if effect.at_once:
@@ -264,7 +264,7 @@ class RehearsedRun:
         return effect
 
     def _effect(
-        self, kind: str, label: str, about: Asked | Acts | Delivery | Subject
+        self, kind: str, label: str, about: ShopCall | OrderAction | Delivery | Subject
     ) -> VariationEffect | None:
         """What happens to the next step of a kind; None if it goes as it does."""
         job = self.project.epoch.jobs.running

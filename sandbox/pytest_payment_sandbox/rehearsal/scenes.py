@@ -14,7 +14,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.scenarios import variations
-from payment_sandbox.scenarios.variation import Instead, Passes
+from payment_sandbox.scenarios.variation import Passes, ReplacementScene
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -136,7 +136,7 @@ def restarted(scene: Scene) -> Order:
     return order
 
 
-SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
+SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.RETURNS_FIRST: lambda scene: scene.acts_and_returns(1),
     variations.TWO_TABS: lambda scene: scene.acts_and_returns(2),
     variations.RETURNS_UNPAID: lambda scene: scene.returns(1),
@@ -153,11 +153,11 @@ SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
 }
 
 
-def played(effect: Action | Passes | Instead, scene: Scene) -> Order:
+def played(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
     """The order, after somebody has done something else."""
     if isinstance(effect, Action):
         return scene.acts(effect)
-    if isinstance(effect, Instead):
+    if isinstance(effect, ReplacementScene):
         return SCENES[effect](scene)
     scene.acts()
     scene.passes(Period.parse(effect.period).after(scene.project.now()))

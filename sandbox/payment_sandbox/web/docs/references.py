@@ -139,7 +139,7 @@ def effect_classes() -> str:
 
 STEPS: Final = {WEBHOOK: "the webhook", PRESS: "the form", ACTION: "the payment", ATTEMPT: "the attempt"}
 PLACES: Final = {
-    OfferedIn.AGAIN: "**What if …** on the page of an order",
+    OfferedIn.WHAT_IF: "**What if …** on the page of an order",
     OfferedIn.SWITCH: "a switch of the dashboard",
     OfferedIn.SEQUENCE: "`payment_webhook_sequences`",
     OfferedIn.SCENARIO: "scenario `{}`",
