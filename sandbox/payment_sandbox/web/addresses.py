@@ -40,7 +40,7 @@ def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
     return f"{project.services.public_url}{_payment_path(project, order, transaction)}scan/"
 
 
-def resolved(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
+def resolve_details(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
     """Return the payment method details, with the page's full URL where a method includes it."""
     page = f"{project.services.public_url}{_payment_path(project, order, transaction)}"
     return {key: page if value == PAYMENT_PAGE else value for key, value in transaction.details.items()}

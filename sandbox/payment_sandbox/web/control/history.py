@@ -77,7 +77,7 @@ def get_journal_entry(call: Call, entry_id: str) -> Response:
     """Get one request to the merchant API with its response."""
     entry = call.project.epoch.journal.find(entry_id)
     if entry is None:
-        raise Unknown(f"the journal has no request {entry_id!r} (any more)")
+        raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
     return json_answer(histories.request_record(call.project, entry))
 
 

@@ -27,7 +27,7 @@ from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
-from payment_sandbox.web.answers.overview import order_overview, order_row, row_record, scenario_record
+from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_row, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.bodies import document_body, json_body
@@ -134,7 +134,7 @@ def get_review(call: Call) -> Response:
 def get_coverage(call: Call) -> Response:
     """Get the coverage: which ends of payments, webhooks, refusals and rules the shop has met rightly."""
     covered = coverage(call.project, review(call.project.epoch))
-    rows = (row_record(row) for row in (*covered.methods, *covered.others))
+    rows = (coverage_row(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
 
 

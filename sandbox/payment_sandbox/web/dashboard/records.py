@@ -305,7 +305,7 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
     project = enter(call, project_id)
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
-        raise Unknown(f"the journal has no request {entry_id!r} (any more)")
+        raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
     ids = [known.id for known in project.epoch.journal.unmasked()]
     at = ids.index(entry_id)
     return show(
