@@ -12,7 +12,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.edit import IfMatch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import order_record
-from payment_sandbox.web.bodies import line
+from payment_sandbox.web.bodies import json_line
 from payment_sandbox.web.call import Call
 
 JSON = "application/json"
@@ -23,7 +23,7 @@ ANSWERS_CACHED_MAX: Final = 1000
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Build a JSON response."""
-    return Response(line(data), status=status, mimetype=JSON, headers=headers)
+    return Response(json_line(data), status=status, mimetype=JSON, headers=headers)
 
 
 def list_answer(items: Iterable[Any], dropped: int = 0, **more: Any) -> Response:
@@ -75,9 +75,9 @@ def _chunks(pieces: Iterator[str]) -> Iterator[bytes]:
 
 def order_answer(call: Call, order: Order, status: int = 200) -> Response:
     """Build a response with an order and its ETag."""
-    call.noted.order_id = order.id
+    call.notes.order_id = order.id
     if status == CREATED and order.transactions:
-        call.noted.transaction_id = order.transactions[-1].id
+        call.notes.transaction_id = order.transactions[-1].id
     rendered = call.rendered if call.rendered is not None and call.rendered[0] is order else None
     etag, body = order_bytes(call.project, order, rendered[1] if rendered is not None else None)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
@@ -90,7 +90,7 @@ def order_bytes(project: Project, order: Order, body: str | None = None) -> tupl
     cached = cache.get(order.id)
     if cached is not None and cached[0] == etag:
         return cached
-    answer = cache[order.id] = etag, (body or line(order_record(project, order))).encode()
+    answer = cache[order.id] = etag, (body or json_line(order_record(project, order))).encode()
     if len(cache) > ANSWERS_CACHED_MAX:
         with suppress(KeyError):  # another thread may have emptied it
             cache.popitem(last=False)

@@ -46,7 +46,7 @@ def get_webhook(call: Call, delivery_id: str) -> Response:
     waits=True,
 )
 def post_redelivery(call: Call, delivery_id: str) -> Response:
-    """Deliver a webhook again, now (CTL-22)."""
+    """Redeliver a webhook now (CTL-22)."""
     return json_answer(delivery_record(redeliver(call.project, delivery_id), call.project.masking))
 
 

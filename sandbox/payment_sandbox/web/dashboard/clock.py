@@ -22,8 +22,8 @@ from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 
 ADVANCE: Final = AdvanceForm()
-AIMS: Final = ("by", "until", "to")
-APART_SECONDS_PER_WATCHER: Final = 0.005
+TARGETS: Final = ("by", "until", "to")
+BATCH_SECONDS_PER_WATCHER: Final = 0.005
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
@@ -31,7 +31,9 @@ RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 def post_clock(call: Call, project_id: str) -> Response:
     """Advance the clock, freeze it, or let it run at some rate."""
     project = enter(call, project_id)
-    aim = {name: call.request.form[name].strip() for name in AIMS if call.request.form.get(name, "").strip()}
+    aim = {
+        name: call.request.form[name].strip() for name in TARGETS if call.request.form.get(name, "").strip()
+    }
     back = way_back(call) or url(project, "orders/")
     if aim:
         epoch = project.epoch
@@ -110,7 +112,7 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
     """Tell an open page whenever something has changed."""
     project = enter(call, project_id, catches_up=False)
     project.storage.watch(project)
-    stream = call.stream = ChangeStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
+    stream = call.stream = ChangeStream(project.events, after_of(call.request), BATCH_SECONDS_PER_WATCHER)
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

@@ -41,7 +41,7 @@ def get_dashboard(call: Call) -> Response:
     body = call.site.render(
         "dashboard/projects.html",
         projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
-        left_out=max(0, len(projects) - PROJECTS_SHOWN_MAX),
+        omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
         is_open=signing_in.is_open(call),
     )
     return Response(body, content_type=HTML)

@@ -277,13 +277,13 @@ def _story(call: Call, project: Project, order: Order, known: OrderVerdict) -> d
     most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
     whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
     shown = happenings[-most:]
-    left_out, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
+    omitted, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
     past = frozenset(each.id for each in happenings[:number]) if number else None
     picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
     return {
         "happenings": shown,
-        "left_out": left_out,
-        "moments": range(left_out + 1, len(happenings) + 1),
+        "omitted": omitted,
+        "moments": range(omitted + 1, len(happenings) + 1),
         "moment": moment(project, order, happenings, number, known.beliefs) if happenings else None,
         "whole": whole,
         "link": link,

@@ -227,7 +227,7 @@ def record_visit(page: PayerPage) -> None:
         edit.record_action(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
 
 
-def go_on(page: PayerPage) -> Response:
+def redirect_onward(page: PayerPage) -> Response:
     """Redirect the payer to the next page, and record a return to the shop."""
     address = page.onward_url
     return return_to_shop(page) if address == page.shop_url else go(address)

@@ -29,8 +29,8 @@ from payment_sandbox.web.pages.payer_page import (
     INVOICE,
     PayerPage,
     arrive,
-    go_on,
     record_visit,
+    redirect_onward,
     return_to_shop,
     show,
 )
@@ -147,7 +147,7 @@ def _go_on_without_choice(page: PayerPage) -> Response:
     """Lead the payer on when there is nothing to choose: to the newest attempt, the shop, or the result."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
-        return go_on(newest)
+        return redirect_onward(newest)
     return return_to_shop(page) if page.shop_url is not None else _show_result(page)
 
 
@@ -185,7 +185,7 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     if not page.is_own_post():
         return go(page.url("get_order_page", notice="stale"))
     if is_repeated(page, chosen):
-        return go_on(page._replace(attempt=page.order.last_transaction))
+        return redirect_onward(page._replace(attempt=page.order.last_transaction))
     if call.request.form.get("action") in (EXPIRE, "cancel"):
         return _end_order(page, call.request.form["action"])
     return _choose_method(page, chosen)
@@ -202,7 +202,7 @@ def _end_order(page: PayerPage, button: str) -> Response:
     if expires_at is not None:
         page.call.begin_waiting()
         change_clock(page.project, now=expires_at)
-    return go_on(page.now())
+    return redirect_onward(page.now())
 
 
 def _choose_method(page: PayerPage, chosen: str) -> Response:
@@ -215,7 +215,7 @@ def _choose_method(page: PayerPage, chosen: str) -> Response:
         order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
     except (ActionNotPossible, Invalid):
         return go(page.url("get_order_page", notice="stale"))
-    return go_on(page.now()._replace(attempt=order.last_transaction))
+    return redirect_onward(page.now()._replace(attempt=order.last_transaction))
 
 
 @route(pages, "GET", f"{ATTEMPT}/", **PAGE)
@@ -224,7 +224,7 @@ def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str)
     page = arrive(call, project_id, order_id, transaction_id)
     if call.request.method == "GET":
         page = payment.enter(page)
-    return go_on(page) if page.is_over else payment.show_attempt(page)
+    return redirect_onward(page) if page.is_over else payment.show_attempt(page)
 
 
 @route(pages, "POST", f"{ATTEMPT}/", slow=True, **POSTED)
@@ -247,11 +247,11 @@ def _with_reason(call: Call, action: Action) -> Action:
 
 def _act(page: PayerPage, action: Action) -> Response:
     page.call.hold_webhooks()
-    return go_on(payment.perform(page, action))
+    return redirect_onward(payment.perform(page, action))
 
 
 def _show_current(page: PayerPage) -> Response:
-    return go_on(page) if page.is_over else go(page.url("get_payment", notice="stale"))
+    return redirect_onward(page) if page.is_over else go(page.url("get_payment", notice="stale"))
 
 
 @route(pages, "GET", f"{ATTEMPT}/secure/", **PAGE)
@@ -284,7 +284,7 @@ def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) ->
         raise Unknown("there is nothing at this address")
     page = payment.enter(page) if call.request.method == "GET" else page
     if page.is_over:
-        return go_on(page)
+        return redirect_onward(page)
     return show(page, "confirm", panel=panel(page), look="wallet")
 
 
@@ -309,7 +309,7 @@ def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -
 def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show payers who leave that the payment is still open."""
     page = arrive(call, project_id, order_id, transaction_id)
-    return go_on(page) if page.is_over else show(page, "still_open")
+    return redirect_onward(page) if page.is_over else show(page, "still_open")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
