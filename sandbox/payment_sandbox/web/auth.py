@@ -11,7 +11,7 @@ from werkzeug.datastructures import Authorization
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext
@@ -75,7 +75,7 @@ def without_secrets(call: Call, call_next: CallNext) -> Response:
     if request.method != "GET" or harmless == sent or masking.text(request.path) != request.path:
         return call_next(call)
     query = f"?{urlencode(harmless)}" if harmless else ""
-    return go(f"{call.site.base_path}{quote(request.path)}{query}")
+    return redirect(f"{call.site.base_path}{quote(request.path)}{query}")
 
 
 PROBLEM_LENGTH_MAX: Final = 300

@@ -13,7 +13,7 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
@@ -49,7 +49,7 @@ def post_clock(call: Call, project_id: str) -> Response:
         change_clock(project, FROZEN)
     else:
         raise Invalid([Violation("", "names no time; use by, until, to or rate")])
-    return go(back)
+    return redirect(back)
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **POSTED)
@@ -57,7 +57,7 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
     """Stop the move of the clock that runs now; its own page tells what it did."""
     project = enter(call, project_id, catches_up=False)
     text = "The clock was stopped." if stop_advance(project) else "The clock had already stopped."
-    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
+    return redirect(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
 class NothingToTakeBack(Refusal):
@@ -85,7 +85,7 @@ def post_clock_back(call: Call, project_id: str) -> Response:
         raise NothingToTakeBack("there is no move to undo since the start or the last reset")
     undone = undo_move(project, epoch, before)
     text = f"Undone: it is {project.now():%H:%M:%S} again.{_not_undone(undone)}"
-    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
+    return redirect(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
 def _not_undone(undone: Undone) -> str:

@@ -21,7 +21,7 @@ from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import base_path, takes_snapshot
 from payment_sandbox.web.auth import same_site_only, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.notices import (
     NAME,
@@ -294,7 +294,7 @@ def ask_to_sign_in(call: Call) -> Response:
         if call.request.method == "GET"
         else f"{call.site.base_path}/dashboard/"
     )
-    return go(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': wanted})}")
+    return redirect(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': wanted})}")
 
 
 def refuse(call: Call, error: Exception) -> Response:
@@ -324,7 +324,7 @@ def _beside_the_form(call: Call, error: Mapping[str, Any]) -> Response | None:
     project, back = call.owner, way_back(call)
     if call.request.method != "POST" or project is None or not back:
         return None
-    return go(with_notice(project, back, refusal(project, error, call.request.form)))
+    return redirect(with_notice(project, back, refusal(project, error, call.request.form)))
 
 
 @route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))

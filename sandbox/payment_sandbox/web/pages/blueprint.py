@@ -48,11 +48,11 @@ def only_own_posts(call: Call, call_next: CallNext) -> Response:
 def chosen_languages(call: Call, call_next: CallNext) -> Response:
     """Remember the chosen language in a cookie."""
     response = call_next(call)
-    asked = call.request.args.get("language")
-    if asked in NAMES:
+    chosen = call.request.args.get("language")
+    if chosen in NAMES:
         path, is_secure = _cookie_path(call), call.request.is_secure
         response.set_cookie(
-            LANGUAGE_COOKIE, asked, path=path, httponly=True, samesite="Lax", secure=is_secure
+            LANGUAGE_COOKIE, chosen, path=path, httponly=True, samesite="Lax", secure=is_secure
         )
     return response
 
