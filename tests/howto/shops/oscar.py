@@ -64,12 +64,21 @@ class Oscar:
 
     def ship(self) -> None:
         """One of the line's two."""
-        line = {"line_action": "create_shipping_event", "selected_line": "1", "selected_line_qty_1": "1", "reference": ""}
+        line = {
+            "line_action": "create_shipping_event",
+            "selected_line": "1",
+            "selected_line_qty_1": "1",
+            "reference": "",
+        }
         assert self._done({**line, "shipping_event_type": "shipped"}) == "Shipping event created"
 
     def refund(self, amount: int) -> str | None:
         """With a payment event."""
-        form = {"order_action": "create_order_payment_event", "payment_event_type": "refund", "amount": f"{amount / 100}"}
+        form = {
+            "order_action": "create_order_payment_event",
+            "payment_event_type": "refund",
+            "amount": f"{amount / 100}",
+        }
         said = self._done(form)
         return None if said == "Payment event created" else said
 

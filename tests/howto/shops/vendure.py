@@ -48,7 +48,9 @@ class Vendure:
 
     def status(self) -> str:
         """The order's state."""
-        shown: str = self._ask(self.staff, "admin", f'{{ order(id: "{self.order["id"]}") {{ state }} }}')["state"]
+        shown: str = self._ask(self.staff, "admin", f'{{ order(id: "{self.order["id"]}") {{ state }} }}')[
+            "state"
+        ]
         return shown
 
     def ship(self) -> None:

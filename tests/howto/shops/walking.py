@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypedDict
 
 import requests
 
@@ -40,6 +40,18 @@ class Shop(Protocol):
     def refund(self, amount: int) -> str | None:
         """Refund some cents; return what the shop says if it is refused."""
         ...
+
+
+class Seen(TypedDict):
+    """What a walk has seen, for the test to judge."""
+
+    page: tuple[str, int]  # the address of the service, and how the page answered
+    paid: str
+    refused: str | None
+    amounts: dict[str, int]
+    refunds: list[int]  # the statuses of these calls
+    webhooks: list[str]
+    findings: list[str]
 
 
 class Place(NamedTuple):
@@ -87,30 +99,34 @@ def stand_in(folder: Path) -> Iterator[Mapping[str, str]]:
             server.communicate()
 
 
-def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> dict[str, object]:
-    """Buy, pay, ship a part, refund a part and too much; return what is to be asserted."""
-    seen: dict[str, object] = {}
+def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> Seen:
+    """Buy, pay, ship a part, refund a part and too much."""
     page = shop.buy()
-    seen["page"] = page.rpartition("/pay/")[0], requests.get(page, headers=TEXT_PAGE, verify=ca_file, timeout=10).status_code
+    shown = requests.get(page, headers=TEXT_PAGE, verify=ca_file, timeout=10)
     (order,) = sandbox.orders()
     sandbox.act(order["id"], "customer", "pay")
     sandbox.wait(idle=True)
-    seen["paid"] = shop.status()
+    paid = shop.status()
     shop.ship()
-    seen["refused"] = shop.refund(1001)
+    refused = shop.refund(1001)
     assert shop.refund(500) is None
     sandbox.wait(idle=True)
-    shown = sandbox.call("GET", f"/v1/orders/{order['id']}/?fields[]=amount_details")
-    seen["amounts"] = shown["amount_details"]
-    calls = sandbox.journal(order_id=order["id"])
-    seen["refunds"] = [each["response"]["status"] for each in calls if each["path"].endswith("/refunds/")]
-    seen["webhooks"] = sorted({each["state"] for each in sandbox.webhooks()})
-    seen["findings"] = [finding["rule"] for finding in sandbox.call("GET", "/control/review/")["items"]]
-    return seen
+    calls = sandbox.journal(method="POST")
+    return {
+        "page": (page.rpartition("/pay/")[0], shown.status_code),
+        "paid": paid,
+        "refused": refused,
+        "amounts": sandbox.call("GET", f"/v1/orders/{order['id']}/?fields[]=amount_details")[
+            "amount_details"
+        ],
+        "refunds": [each["status"] for each in calls if each["path"].endswith("/refunds/")],
+        "webhooks": sorted({each["state"] for each in sandbox.webhooks()}),
+        "findings": [finding["rule"] for finding in sandbox.call("GET", "/control/review/")["items"]],
+    }
 
 
-def main(start: Callable[[Place], "Iterator[Shop]"], packages: str) -> None:
-    """Walk, and print what was seen."""
+def main(start: Start, packages: str) -> None:
+    """Walk, and print what was seen; the report goes to standard error, for a failure."""
     folder = Path.cwd()
     with stand_in(folder) as ready:
         sandbox = SandboxClient(ready["listening"], KEY)
@@ -127,4 +143,3 @@ def until_it_answers(url: str, seconds: float = 60) -> None:
     tries = ["--retry", "300", "--retry-delay", "1", "--retry-connrefused", "--retry-max-time", str(seconds)]
     asked = ["curl", "--silent", "--fail", *tries, url]
     subprocess.run(asked, check=True, timeout=2 * seconds, stdout=subprocess.DEVNULL)
-

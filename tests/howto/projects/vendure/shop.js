@@ -1,25 +1,21 @@
-const { bootstrap, ChannelService, defaultOrderProcess, defaultPaymentProcess, DefaultLogger } = require("@vendure/core");
-const { LogLevel, RequestContextService } = require("@vendure/core");
+const { bootstrap, ChannelService, DefaultLogger, LogLevel, mergeConfig, RequestContextService } = require("@vendure/core");
 const { populate } = require("@vendure/core/cli");
-const payments = require("./payments.js");
+const withPayments = require("./config.js");
 
 let app;
-const config = {
-  apiOptions: {
-    port: 3000,
-    hostname: "127.0.0.1",
-    middleware: [{ route: "payments/webhook", handler: payments.webhook(() => app) }],
+const config = mergeConfig(
+  {
+    apiOptions: { port: 3000, hostname: "127.0.0.1" },
+    authOptions: {
+      superadminCredentials: { identifier: "superadmin", password: "superadmin" },
+      cookieOptions: { secret: "a secret of the shop" },
+    },
+    dbConnectionOptions: { type: "sqljs", synchronize: true, autoSave: false },
+    logger: new DefaultLogger({ level: LogLevel.Warn }),
+    paymentOptions: { paymentMethodHandlers: [] },
   },
-  authOptions: { superadminCredentials: { identifier: "superadmin", password: "superadmin" }, cookieOptions: { secret: "a secret of the shop" } },
-  dbConnectionOptions: { type: "sqljs", synchronize: true, autoSave: false },
-  logger: new DefaultLogger({ level: LogLevel.Warn }),
-  orderOptions: { process: [defaultOrderProcess, payments.orderProcess] },
-  paymentOptions: {
-    paymentMethodHandlers: [payments.paymentMethodHandler],
-    process: [defaultPaymentProcess, payments.paymentProcess],
-  },
-  shippingOptions: { fulfillmentHandlers: [payments.captureWhatIsShipped] },
-};
+  withPayments(() => app),
+);
 const initialData = {
   defaultLanguage: "en",
   defaultZone: "Europe",

@@ -12,16 +12,20 @@ class PaymentDetailsView(views.PaymentDetailsView):
         return "Pending"
 
     def handle_payment(self, order_number, total, **kwargs):
-        created = payments.call("POST", "/orders/", {
-            "currency": total.currency,
-            "amount": payments.cents(total.incl_tax),
-            "merchant_order_id": str(order_number),
-            "return_url": self.request.build_absolute_uri(reverse("checkout:thank-you")),
-            "webhook_url": self.request.build_absolute_uri(reverse("payments-webhook")),
-            "transactions": [
-                {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
-            ],
-        })
+        created = payments.call(
+            "POST",
+            "/orders/",
+            {
+                "currency": total.currency,
+                "amount": payments.cents(total.incl_tax),
+                "merchant_order_id": str(order_number),
+                "return_url": self.request.build_absolute_uri(reverse("checkout:thank-you")),
+                "webhook_url": self.request.build_absolute_uri(reverse("payments-webhook")),
+                "transactions": [
+                    {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
+                ],
+            },
+        )
         self.payment_url = created["transactions"][0]["payment_url"]
         source_type, _ = get_model("payment", "SourceType").objects.get_or_create(name="Payment service")
         source = get_model("payment", "Source")(

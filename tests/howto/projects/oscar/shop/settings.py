@@ -16,7 +16,11 @@ MEDIA_URL = "media/"
 SITE_ID = 1
 USE_TZ = True
 DATABASES = {
-    "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": FOLDER / "db.sqlite3", "OPTIONS": {"timeout": 20}}
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": FOLDER / "db.sqlite3",
+        "OPTIONS": {"timeout": 20},
+    }
 }
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -26,9 +30,29 @@ AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
 ]
 FORKED = {"checkout": "checkout.apps.CheckoutConfig", "order": "order.apps.OrderConfig"}
-APPS = ["analytics", "checkout", "address", "shipping", "catalogue", "communication", "partner", "basket", "payment"]
+APPS = [
+    "analytics",
+    "checkout",
+    "address",
+    "shipping",
+    "catalogue",
+    "communication",
+    "partner",
+    "basket",
+    "payment",
+]
 APPS += ["offer", "order", "customer", "search", "voucher", "wishlists", "dashboard"]
-OF_THE_DASHBOARD = ["reports", "users", "orders", "catalogue", "offers", "partners", "pages", "ranges", "reviews"]
+OF_THE_DASHBOARD = [
+    "reports",
+    "users",
+    "orders",
+    "catalogue",
+    "offers",
+    "partners",
+    "pages",
+    "ranges",
+    "reviews",
+]
 OF_THE_DASHBOARD += ["vouchers", "communications", "shipping"]
 OF_OSCAR = [
     *[FORKED.get(name, f"oscar.apps.{name}.apps.{name.capitalize()}Config") for name in APPS],
@@ -36,7 +60,10 @@ OF_OSCAR = [
     "oscar.apps.catalogue.reviews.apps.CatalogueReviewsConfig",
 ]
 INSTALLED_APPS = [
-    *[f"django.contrib.{name}" for name in ("admin", "auth", "contenttypes", "sessions", "messages", "staticfiles")],
+    *[
+        f"django.contrib.{name}"
+        for name in ("admin", "auth", "contenttypes", "sessions", "messages", "staticfiles")
+    ],
     *["django.contrib.sites", "django.contrib.flatpages", "shop", "oscar.config.Shop"],
     *OF_OSCAR,
     *["widget_tweaks", "haystack", "sorl.thumbnail", "treebeard", "django_tables2"],
@@ -50,11 +77,17 @@ MIDDLEWARE = [
     "oscar.apps.basket.middleware.BasketMiddleware",
 ]
 OF_PAGES = [
-    *[f"django.template.context_processors.{name}" for name in ("debug", "request", "i18n", "media", "static")],
+    *[
+        f"django.template.context_processors.{name}"
+        for name in ("debug", "request", "i18n", "media", "static")
+    ],
     "django.contrib.auth.context_processors.auth",
     "django.contrib.messages.context_processors.messages",
     *["oscar.apps.search.context_processors.search_form", "oscar.apps.checkout.context_processors.checkout"],
-    *["oscar.apps.communication.notifications.context_processors.notifications", "oscar.core.context_processors.metadata"],
+    *[
+        "oscar.apps.communication.notifications.context_processors.notifications",
+        "oscar.core.context_processors.metadata",
+    ],
 ]
 TEMPLATES = [
     {
@@ -63,9 +96,22 @@ TEMPLATES = [
         "OPTIONS": {"context_processors": OF_PAGES},
     }
 ]
-TABLES = [*APPS, *[f"{name}_dashboard" for name in OF_THE_DASHBOARD], "reviews", "admin", "auth", "contenttypes"]
-MIGRATION_MODULES = dict.fromkeys([*TABLES, "sessions", "sites", "flatpages", "thumbnail"])  # makes all tables at once: faster
+TABLES = [
+    *APPS,
+    *[f"{name}_dashboard" for name in OF_THE_DASHBOARD],
+    "reviews",
+    "admin",
+    "auth",
+    "contenttypes",
+]
+MIGRATION_MODULES = dict.fromkeys(
+    [*TABLES, "sessions", "sites", "flatpages", "thumbnail"]
+)  # makes all tables at once: faster
 OSCAR_ALLOW_ANON_CHECKOUT = True
 OSCAR_DEFAULT_CURRENCY = "EUR"
-OSCAR_ORDER_STATUS_PIPELINE = {"Pending": ("Authorised", "Cancelled"), "Authorised": ("Cancelled",), "Cancelled": ()}
+OSCAR_ORDER_STATUS_PIPELINE = {
+    "Pending": ("Authorised", "Cancelled"),
+    "Authorised": ("Cancelled",),
+    "Cancelled": (),
+}
 PAYMENTS_KEY = "key-of-the-shop"

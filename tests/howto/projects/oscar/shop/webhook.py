@@ -8,7 +8,12 @@ from oscar.core.loading import get_class, get_model
 
 from shop import payments
 
-NEW_STATUS = {"completed": "Authorised", "cancelled": "Cancelled", "expired": "Cancelled", "error": "Cancelled"}
+NEW_STATUS = {
+    "completed": "Authorised",
+    "cancelled": "Cancelled",
+    "expired": "Cancelled",
+    "error": "Cancelled",
+}
 
 
 @csrf_exempt
