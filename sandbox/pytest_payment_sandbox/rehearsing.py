@@ -254,6 +254,7 @@ class OneRun:
             self.picture,
             has_restart=self._has_restart,
             has_return=self._has_return,
+            has_customers=True,
         )
 
     def _pressed(self, method: str, path: str, has_number: bool) -> Pressing | None:

@@ -80,6 +80,7 @@ class Trait(Flag):
     THREADS = auto()  # the shop's handlers run on other threads than the test's
     RETURN = auto()  # the shop has a page to which customers return
     RESTART = auto()  # the test defines how to restart the shop
+    CUSTOMERS = auto()  # other customers can use the shop during the test
 
 
 NO_TRAIT: Final = Trait(0)
@@ -125,7 +126,16 @@ class Beforehand(NamedTuple):
 
 
 VariationEffect = (
-    Fault | WebhookEffect | Document | Action | ReplacementScene | Passes | Repeat | Filled | Another | Beforehand
+    Fault
+    | WebhookEffect
+    | Document
+    | Action
+    | ReplacementScene
+    | Passes
+    | Repeat
+    | Filled
+    | Another
+    | Beforehand
 )
 """An effect on a call or a webhook, the outcome of an attempt, another action or scene, another form."""
 

@@ -42,7 +42,6 @@ from payment_sandbox.scenarios.variation import (
     Beforehand,
     Document,
     Filled,
-    ReplacementScene,
     IsMet,
     OfferedIn,
     Passes,
@@ -102,7 +101,7 @@ LOST: Final = Fault(Reset(), is_after=True)
 LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
-AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART = Trait
+AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART, CUSTOMERS = Trait
 WHAT_IF, SWITCH, SEQUENCE, SCENARIO = OfferedIn
 
 RETURNS_FIRST: Final = ReplacementScene("returns before the webhook", Trait.RETURN)
@@ -122,7 +121,9 @@ LAPSES: Final = ReplacementScene(
 RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
 ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
-PAYS_EARLIER: Final = ReplacementScene("pays an earlier attempt in its place", applies=lambda step: step.has_others)
+PAYS_EARLIER: Final = ReplacementScene(
+    "pays an earlier attempt in its place", applies=lambda step: step.has_others
+)
 PAYS_EARLIER_FIRST: Final = ReplacementScene(
     "pays an earlier attempt first, then this one", applies=lambda step: step.has_others
 )
@@ -269,12 +270,19 @@ VARIATIONS: tuple[Variation, ...] = (
         TWICE,
         SUSPECT | THREADS,
     ),
-    _form("another-pays", "another customer submitted {step} before, and paid", Another(pays=True), MIXED_UP),
+    _form(
+        "another-pays",
+        "another customer submitted {step} before, and paid",
+        Another(pays=True),
+        MIXED_UP,
+        CUSTOMERS,
+    ),
     _form(
         "another-unpaid",
         "another customer submitted {step} before, and did not pay",
         Another(pays=False),
         MIXED_UP,
+        CUSTOMERS,
     ),
     _number("one-less", "{step} was submitted with a number that is one less", Filled(-1), OWED),
     _number("one-more", "{step} was submitted with a number that is one more", Filled(1), UNPAID),
@@ -355,7 +363,7 @@ VARIATIONS: tuple[Variation, ...] = (
         "cancels-earlier",
         "the customer cancelled an earlier attempt after {step}",
         CANCELS_EARLIER,
-        TAKEN_BACK,
+        UNDONE,
     ),
     _customer("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
     _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),

@@ -16,7 +16,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.scenarios import variations
-from payment_sandbox.scenarios.variation import Beforehand, ReplacementScene, Passes
+from payment_sandbox.scenarios.variation import Beforehand, Passes, ReplacementScene
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project

@@ -42,7 +42,7 @@ def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, st
 
 @pytest.mark.parametrize("back", ["//[", "/dashboard/x\r\nSet-Cookie: a=b", "http://[", "/dashboard/\x7f"])
 def test_odd_ways_back_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
-    """ReplacementScene of failing."""
+    """Instead of failing."""
     dashboard = Dashboard(sandbox)
     token = dashboard.open("settings/").forms[-1].fields["token"]
     answer = dashboard.http.post(
