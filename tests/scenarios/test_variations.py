@@ -23,6 +23,7 @@ from payment_sandbox.scenarios.variation import (
     Document,
     OfferedIn,
     ReplacementScene,
+    ShopCall,
     Step,
     Trait,
     Variation,
@@ -209,4 +210,5 @@ def test_attempts_and_forms_are_rehearsed_by_kind() -> None:
     """A step of another kind does not go so."""
     about: Any = SimpleNamespace(outcome_keys={"screening"}, screenings=(), is_refund=False)
     assert [each.name for each in changes_of(Step(ATTEMPT, 1, "it", about))] == ["declined"]
-    assert [each.name for each in changes_of(Step(PRESS, 1, "it", about))] == ["twice", "together"]
+    form = [each.name for each in changes_of(Step(PRESS, 1, "it", ShopCall("POST", "/buy")))]
+    assert form == ["twice", "together", "another-pays", "another-unpaid"]

@@ -31,7 +31,7 @@ def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
             epoch.timeline.move_to(job.at)
         epoch.jobs.running = job
         try:
-            problem = job.run()
+            problem = epoch.rehearsal.run_job(job)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         finally:

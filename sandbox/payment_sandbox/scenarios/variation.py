@@ -24,6 +24,7 @@ WEBHOOK: Final = "webhook"
 ACTION: Final = "action"  # a customer or a bank acts
 ATTEMPT: Final = "attempt"  # the service decides on a payment or a refund
 PRESS: Final = "press"  # the test submits a form of the shop
+JOB: Final = "job"  # a job of the shop runs
 CALLS: Final = (CREATE, READ, CHANGE)
 
 
@@ -32,6 +33,7 @@ class ShopCall(NamedTuple):
 
     method: str
     path: str
+    has_number: bool = False  # the form has a whole number, such as a quantity
 
 
 class OrderAction(NamedTuple):
@@ -44,8 +46,15 @@ class OrderAction(NamedTuple):
     is_authorization: bool
 
 
-StepDetails = ShopCall | OrderAction | Delivery | Subject
-"""The details of a step: a call or a form, an action, a webhook, or the subject of an attempt."""
+class Runs(NamedTuple):
+    """A run of a job of the shop."""
+
+    job: str
+    is_changing: bool  # it creates an order, or changes one
+
+
+StepDetails = ShopCall | OrderAction | Delivery | Subject | Runs
+"""The details of a step: a call or a form, an action, a webhook, the subject of an attempt, or a run."""
 
 
 class Step(NamedTuple):
@@ -71,6 +80,7 @@ class Trait(Flag):
     THREADS = auto()  # the shop's handlers run on other threads than the test's
     RETURN = auto()  # the shop has a page to which customers return
     RESTART = auto()  # the test defines how to restart the shop
+    CUSTOMERS = auto()  # other customers can use the shop during the test
 
 
 NO_TRAIT: Final = Trait(0)
@@ -92,13 +102,42 @@ class Passes(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """A form of the shop is submitted twice."""
+    """A form of the shop is submitted twice, or a job runs twice."""
 
     at_once: bool
 
 
-VariationEffect = Fault | WebhookEffect | Document | Action | ReplacementScene | Passes | Repeat
-"""An effect on a call or a webhook, the outcome of an attempt, another action or scene, a repeated form."""
+class Filled(NamedTuple):
+    """A form of the shop is submitted with another number."""
+
+    more: int
+
+
+class Another(NamedTuple):
+    """Another customer submits the same form before, and pays or walks away."""
+
+    pays: bool
+
+
+class Beforehand(NamedTuple):
+    """Something happens at the service just before a call of the shop, which is then answered accordingly."""
+
+    happens: str
+
+
+VariationEffect = (
+    Fault
+    | WebhookEffect
+    | Document
+    | Action
+    | ReplacementScene
+    | Passes
+    | Repeat
+    | Filled
+    | Another
+    | Beforehand
+)
+"""An effect on a call or a webhook, the outcome of an attempt, another action or scene, another form."""
 
 
 class OfferedIn(Flag):

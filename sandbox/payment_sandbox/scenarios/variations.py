@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR, SCREENING, Action
 from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
 from payment_sandbox.scenarios.effects import (
     Answer,
@@ -34,10 +34,14 @@ from payment_sandbox.scenarios.variation import (
     CALLS,
     CHANGE,
     CREATE,
+    JOB,
     PRESS,
     READ,
     WEBHOOK,
+    Another,
+    Beforehand,
     Document,
+    Filled,
     IsMet,
     OfferedIn,
     Passes,
@@ -57,6 +61,8 @@ OWED: Final = "a customer is owed money, but never gets it"
 UNDONE: Final = "a late webhook or a stale read undoes a payment"
 STUCK: Final = "one hanging call blocks the shop for everybody"
 REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
+NOT_TAKEN: Final = "goods ship although the capture was refused"
+MIXED_UP: Final = "one customer's payment counts for another one"
 
 
 def _arrived_twice(delivery: Delivery, settings: Document) -> bool:
@@ -90,11 +96,12 @@ PROCESSING: Final[Document] = {"status": "processing"}
 COMPLETED: Final[Document] = {"status": "completed"}
 WEBHOOKS_FIRST: Final = Fault(WebhooksFirst())
 UNAVAILABLE: Final = Fault(ErrorStatus(503))
+CONFLICT: Final = Fault(ErrorStatus(409))
 LOST: Final = Fault(Reset(), is_after=True)
 LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
-AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART = Trait
+AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART, CUSTOMERS = Trait
 WHAT_IF, SWITCH, SEQUENCE, SCENARIO = OfferedIn
 
 RETURNS_FIRST: Final = ReplacementScene("returns before the webhook", Trait.RETURN)
@@ -113,18 +120,43 @@ LAPSES: Final = ReplacementScene(
 )
 RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
+ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
+PAYS_EARLIER: Final = ReplacementScene(
+    "pays an earlier attempt in its place", applies=lambda step: step.has_others
+)
+PAYS_EARLIER_FIRST: Final = ReplacementScene(
+    "pays an earlier attempt first, then this one", applies=lambda step: step.has_others
+)
+CANCELS_EARLIER: Final = ReplacementScene(
+    "pays, then cancels an earlier attempt", applies=lambda step: step.has_others
+)
+AFTER_EARLIER: Final = ReplacementScene(
+    "pays once an earlier attempt has expired", applies=lambda step: step.has_others, moves_clock=True
+)
+CAPTURED_BY_HAND: Final = Beforehand("the merchant captures by hand")
+VOIDED_BY_HAND: Final = Beforehand("the merchant voids by hand")
+EXPIRED: Final = Beforehand("the authorization expires")
+CHANGED: Final = Beforehand("the order gets another version")
 
 _webhook = partial(Variation, kinds=(WEBHOOK,))
 _call = partial(Variation, kinds=(CREATE, CHANGE))
+_change = partial(Variation, kinds=(CHANGE,), applies=lambda call: "/v1/orders/" in call.path)
+_capture = partial(Variation, kinds=(CHANGE,), applies=lambda call: "/captures/" in call.path)
 _read = partial(Variation, kinds=(READ,))
 _order_read = partial(_read, applies=lambda call: "/orders/" in call.path)
 _form = partial(Variation, kinds=(PRESS,))
+_number = partial(_form, applies=lambda form: form.has_number)
+_job = partial(Variation, kinds=(JOB,))
 _action = partial(Variation, kinds=(ACTION,))
 _customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
 _bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
+_giving_up = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
+_settling = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
+_approving = partial(_action, applies=lambda acts: acts.action.name == "screening approve")
 _attempt = partial(Variation, kinds=(ATTEMPT,))
 _screening = partial(_attempt, applies=lambda attempt: "screening" in attempt.outcome_keys)
 _long_screening = partial(_attempt, applies=lambda attempt: "needs-time" in attempt.screenings)
+_failing_screening = partial(_attempt, applies=lambda attempt: "error" in attempt.screenings)
 _refund = partial(_attempt, applies=lambda attempt: attempt.is_refund)
 _charge = partial(_attempt, applies=lambda each: not each.is_refund and "processor" in each.outcome_keys)
 
@@ -219,6 +251,11 @@ VARIATIONS: tuple[Variation, ...] = (
             NEXT_ORDER,
         ),
     ),
+    _call("refused", "{step} was refused with 409, without any effect", CONFLICT, NOT_TAKEN),
+    _capture("captured", "the merchant captured by hand before {step}", CAPTURED_BY_HAND, TWICE),
+    _capture("voided", "the merchant voided by hand before {step}", VOIDED_BY_HAND, NOT_TAKEN),
+    _capture("expired", "the authorization expired just before {step}", EXPIRED, NOT_TAKEN),
+    _change("changed", "the order got another version before {step}", CHANGED, NOT_TAKEN),
     Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
     Variation("silent", "{step} got no response", Fault(Silence()), STUCK, kinds=CALLS),
     Variation("slow", "every response took 1.5 s", Fault(latency=1.5), STUCK).offering(
@@ -232,6 +269,33 @@ VARIATIONS: tuple[Variation, ...] = (
         Repeat(at_once=True),
         TWICE,
         SUSPECT | THREADS,
+    ),
+    _form(
+        "another-pays",
+        "another customer submitted {step} before, and paid",
+        Another(pays=True),
+        MIXED_UP,
+        CUSTOMERS,
+    ),
+    _form(
+        "another-unpaid",
+        "another customer submitted {step} before, and did not pay",
+        Another(pays=False),
+        MIXED_UP,
+        CUSTOMERS,
+    ),
+    _number("one-less", "{step} was submitted with a number that is one less", Filled(-1), OWED),
+    _number("one-more", "{step} was submitted with a number that is one more", Filled(1), UNPAID),
+    # The shop's jobs
+    _job("twice", "{step} ran twice", Repeat(at_once=False), TWICE, SUSPECT),
+    Variation(
+        "together",
+        "{step} ran in two processes at the same moment",
+        Repeat(at_once=True),
+        TWICE,
+        SUSPECT | THREADS,
+        lambda run: run.is_changing,
+        kinds=(JOB,),
     ),
     # Customers
     _customer(
@@ -266,6 +330,8 @@ VARIATIONS: tuple[Variation, ...] = (
         )
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
+    _customer("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
+    _giving_up("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), MISSED),
     _customer(
         "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
     ),
@@ -281,6 +347,25 @@ VARIATIONS: tuple[Variation, ...] = (
         PAYS_BOTH,
         PAID_TWICE,
     ),
+    _customer(
+        "pays-earlier",
+        "the customer paid on the page of an earlier attempt in place of {step}",
+        PAYS_EARLIER,
+        MISSED,
+    ),
+    _customer(
+        "earlier-first",
+        "the customer paid on the page of an earlier attempt before {step}",
+        PAYS_EARLIER_FIRST,
+        PAID_TWICE,
+    ),
+    _customer(
+        "cancels-earlier",
+        "the customer cancelled an earlier attempt after {step}",
+        CANCELS_EARLIER,
+        UNDONE,
+    ),
+    _customer("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
     _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),
     _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).offering(
         VariationOffer(
@@ -306,9 +391,13 @@ VARIATIONS: tuple[Variation, ...] = (
         {**SLOW, "then": "declined"},
         UNPAID,
     ),
+    _failing_screening("error", "the screening of {step} reported an error", {"screening": "error"}, UNPAID),
+    _approving("not-approved", "the screening declined", Action(SCREENING, "decline"), UNPAID),
+    _settling("not-settled", "the processor failed", Action(PROCESSOR, "fail"), UNPAID),
     _refund("settles-later", "{step} took two days", {"processor": "settles", "after": "P2D"}, OWED, AT_REST),
     _refund("fails-later", "{step} failed after two days", {"processor": "fails", "after": "P2D"}, OWED),
     _charge("charge-declined", "{step} was declined", {"processor": "fails", "after": "PT1M"}, UNPAID),
+    _charge("charge-later", "{step} took a day", {"processor": "settles", "after": "P1D"}, MISSED),
 )
 
 

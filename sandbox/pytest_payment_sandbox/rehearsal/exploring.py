@@ -55,6 +55,7 @@ class Ran(NamedTuple):
     picture: str
     has_restart: bool = False
     has_return: bool = False
+    has_customers: bool = False
 
 
 class RehearsalFinding(NamedTuple):
@@ -282,6 +283,8 @@ def _why_not_together(baseline: Ran) -> list[str]:
 
 def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
     if Trait.RESTART in change.traits and not baseline.has_restart:
+        return False
+    if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
         return False
     can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
     return can_return or Trait.RETURN not in change.traits

@@ -24,7 +24,7 @@ from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.copies import created_with, creation_of
 from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
@@ -79,7 +79,7 @@ def post_again(call: Call, project_id: str, order_id: str) -> Response:
     )
     offer = offered(OfferedIn.WHAT_IF)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
-    return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
+    return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)

@@ -13,7 +13,7 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.storage.snapshot import Checkpoint, NotUndone, take_checkpoint, undo_move
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
@@ -22,8 +22,8 @@ from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 
 ADVANCE: Final = AdvanceForm()
-AIMS: Final = ("by", "until", "to")
-APART_SECONDS_PER_WATCHER: Final = 0.005
+TARGETS: Final = ("by", "until", "to")
+BATCH_SECONDS_PER_WATCHER: Final = 0.005
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
@@ -31,7 +31,9 @@ RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 def post_clock(call: Call, project_id: str) -> Response:
     """Advance the clock, freeze it, or let it run at some rate."""
     project = enter(call, project_id)
-    aim = {name: call.request.form[name].strip() for name in AIMS if call.request.form.get(name, "").strip()}
+    aim = {
+        name: call.request.form[name].strip() for name in TARGETS if call.request.form.get(name, "").strip()
+    }
     back = way_back(call) or url(project, "orders/")
     if aim:
         epoch = project.epoch
@@ -47,7 +49,7 @@ def post_clock(call: Call, project_id: str) -> Response:
         change_clock(project, FROZEN)
     else:
         raise Invalid([Violation("", "names no time; use by, until, to or rate")])
-    return go(back)
+    return redirect(back)
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **POSTED)
@@ -55,7 +57,7 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
     """Stop the move of the clock that runs now; its own page tells what it did."""
     project = enter(call, project_id, catches_up=False)
     text = "The clock was stopped." if stop_advance(project) else "The clock had already stopped."
-    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
+    return redirect(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
 class NothingToUndo(Refusal):
@@ -83,7 +85,7 @@ def post_clock_back(call: Call, project_id: str) -> Response:
         raise NothingToUndo("there is no move to undo since the start or the last reset")
     undone = undo_move(project, epoch, before)
     text = f"Undone: it is {project.now():%H:%M:%S} again.{_not_undone(undone)}"
-    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
+    return redirect(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
 def _not_undone(undone: NotUndone) -> str:
@@ -110,7 +112,7 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
     """Tell an open page whenever something has changed."""
     project = enter(call, project_id, catches_up=False)
     project.storage.watch(project)
-    stream = call.stream = ChangeStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
+    stream = call.stream = ChangeStream(project.events, after_of(call.request), BATCH_SECONDS_PER_WATCHER)
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

@@ -19,7 +19,7 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
-from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
+from payment_sandbox.web.answers.responses import ANSWERS_CACHED_MAX
 from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs import references
@@ -55,7 +55,7 @@ BOUNDS: Final = (
     Bound("A receiver's answer", ATTEMPT_BODY_BYTES, "bytes", CUT),
     Bound("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_GONE),
     Bound("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
-    Bound("Answers that are kept as bytes", ANSWERS_KEPT_MAX, "per project", OLDEST_GONE),
+    Bound("Answers that are kept as bytes", ANSWERS_CACHED_MAX, "per project", OLDEST_GONE),
     Bound("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
     Bound("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_GONE),
     Bound("Dashboard pages that a crowd shares", PAGES_MAX, "per project", OLDEST_GONE),
