@@ -46,14 +46,14 @@ class OrderAction(NamedTuple):
     is_authorization: bool
 
 
-class Runs(NamedTuple):
+class JobRun(NamedTuple):
     """A run of a job of the shop."""
 
     job: str
-    is_changing: bool  # it creates an order, or changes one
+    is_changing: bool  # whether it creates or changes an order
 
 
-StepDetails = ShopCall | OrderAction | Delivery | Subject | Runs
+StepDetails = ShopCall | OrderAction | Delivery | Subject | JobRun
 """The details of a step: a call or a form, an action, a webhook, the subject of an attempt, or a run."""
 
 
@@ -107,20 +107,20 @@ class Repeat(NamedTuple):
     at_once: bool
 
 
-class Filled(NamedTuple):
-    """A form of the shop is submitted with another number."""
+class ChangedNumber(NamedTuple):
+    """A form of the shop is submitted with a changed number."""
 
     more: int
 
 
-class Another(NamedTuple):
-    """Another customer submits the same form before, and pays or walks away."""
+class OtherCustomer(NamedTuple):
+    """Another customer submits the same form first, and pays or walks away."""
 
     pays: bool
 
 
-class Beforehand(NamedTuple):
-    """Something happens at the service just before a call of the shop, which is then answered accordingly."""
+class PriorEvent(NamedTuple):
+    """An event at the service just before a call of the shop, whose response reflects the event."""
 
     happens: str
 
@@ -133,9 +133,9 @@ VariationEffect = (
     | ReplacementScene
     | Passes
     | Repeat
-    | Filled
-    | Another
-    | Beforehand
+    | ChangedNumber
+    | OtherCustomer
+    | PriorEvent
 )
 """An effect on a call or a webhook, the outcome of an attempt, another action or scene, another form."""
 

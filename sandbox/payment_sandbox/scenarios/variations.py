@@ -38,13 +38,13 @@ from payment_sandbox.scenarios.variation import (
     PRESS,
     READ,
     WEBHOOK,
-    Another,
-    Beforehand,
+    ChangedNumber,
     Document,
-    Filled,
     IsMet,
     OfferedIn,
+    OtherCustomer,
     Passes,
+    PriorEvent,
     Repeat,
     ReplacementScene,
     Trait,
@@ -62,7 +62,7 @@ UNDONE: Final = "a late webhook or a stale read undoes a payment"
 STUCK: Final = "one hanging call blocks the shop for everybody"
 REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
 NOT_TAKEN: Final = "goods ship although the capture was refused"
-MIXED_UP: Final = "one customer's payment counts for another one"
+MIXED_UP: Final = "one customer's payment counts for another customer"
 
 
 def _arrived_twice(delivery: Delivery, settings: Document) -> bool:
@@ -133,10 +133,10 @@ CANCELS_EARLIER: Final = ReplacementScene(
 AFTER_EARLIER: Final = ReplacementScene(
     "pays once an earlier attempt has expired", applies=lambda step: step.has_others, moves_clock=True
 )
-CAPTURED_BY_HAND: Final = Beforehand("the merchant captures by hand")
-VOIDED_BY_HAND: Final = Beforehand("the merchant voids by hand")
-EXPIRED: Final = Beforehand("the authorization expires")
-CHANGED: Final = Beforehand("the order gets another version")
+CAPTURED_BY_HAND: Final = PriorEvent("the merchant captures by hand")
+VOIDED_BY_HAND: Final = PriorEvent("the merchant voids by hand")
+EXPIRED: Final = PriorEvent("the authorization expires")
+CHANGED: Final = PriorEvent("the order gets a new version")
 
 _webhook = partial(Variation, kinds=(WEBHOOK,))
 _call = partial(Variation, kinds=(CREATE, CHANGE))
@@ -255,7 +255,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _capture("captured", "the merchant captured by hand before {step}", CAPTURED_BY_HAND, TWICE),
     _capture("voided", "the merchant voided by hand before {step}", VOIDED_BY_HAND, NOT_TAKEN),
     _capture("expired", "the authorization expired just before {step}", EXPIRED, NOT_TAKEN),
-    _change("changed", "the order got another version before {step}", CHANGED, NOT_TAKEN),
+    _change("changed", "the order changed before {step}", CHANGED, NOT_TAKEN),
     Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
     Variation("silent", "{step} got no response", Fault(Silence()), STUCK, kinds=CALLS),
     Variation("slow", "every response took 1.5 s", Fault(latency=1.5), STUCK).offering(
@@ -272,20 +272,20 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _form(
         "another-pays",
-        "another customer submitted {step} before, and paid",
-        Another(pays=True),
+        "another customer submitted {step} first, and paid",
+        OtherCustomer(pays=True),
         MIXED_UP,
         CUSTOMERS,
     ),
     _form(
         "another-unpaid",
-        "another customer submitted {step} before, and did not pay",
-        Another(pays=False),
+        "another customer submitted {step} first, and did not pay",
+        OtherCustomer(pays=False),
         MIXED_UP,
         CUSTOMERS,
     ),
-    _number("one-less", "{step} was submitted with a number that is one less", Filled(-1), OWED),
-    _number("one-more", "{step} was submitted with a number that is one more", Filled(1), UNPAID),
+    _number("one-less", "{step} was submitted with a number reduced by one", ChangedNumber(-1), OWED),
+    _number("one-more", "{step} was submitted with a number increased by one", ChangedNumber(1), UNPAID),
     # The shop's jobs
     _job("twice", "{step} ran twice", Repeat(at_once=False), TWICE, SUSPECT),
     Variation(

@@ -31,14 +31,14 @@ from payment_sandbox.scenarios.variation import (
     PRESS,
     READ,
     WEBHOOK,
-    Another,
-    Beforehand,
-    Filled,
+    ChangedNumber,
+    JobRun,
     OrderAction,
+    OtherCustomer,
     Passes,
+    PriorEvent,
     Repeat,
     ReplacementScene,
-    Runs,
     ShopCall,
     Step,
     StepDetails,
@@ -224,7 +224,7 @@ class RehearsedRun:
     def _note_run(self, job: Job, *, is_changing: bool) -> None:
         """Count a run as a step, before its first change or after its end."""
         self._is_job_noted = True
-        effect = self._effect(JOB, f"the run of the shop's job {job.name}", Runs(job.name, is_changing))
+        effect = self._effect(JOB, f"the run of the shop's job {job.name}", JobRun(job.name, is_changing))
         if not isinstance(effect, Repeat):
             return
         self._is_job_again = not effect.at_once
@@ -251,7 +251,7 @@ class RehearsedRun:
             return None
         label = f"the shop's {method} {short_path(path)}{f'{IN_JOB}{job.name}' if job is not None else ''}"
         effect = self._effect(kind_of_call(method, path), label, ShopCall(method, path))
-        if isinstance(effect, Beforehand):
+        if isinstance(effect, PriorEvent):
             happen(effect, self.project, path)
         return effect if isinstance(effect, Fault) else None
 
@@ -320,9 +320,9 @@ class RehearsedRun:
     def press(self, method: str, path: str, *, has_number: bool) -> Pressing | None:
         """The test submits a form of the shop: how it is submitted, if it goes another way."""
         effect = self._effect(PRESS, f"the form {path}", ShopCall(method, path, has_number))
-        if isinstance(effect, Filled):
+        if isinstance(effect, ChangedNumber):
             return Pressing(more=effect.more)
-        if isinstance(effect, Another):
+        if isinstance(effect, OtherCustomer):
             return Pressing(by_another=partial(self._note_another, self._order_ids(), effect))
         if not isinstance(effect, Repeat):
             return None
@@ -333,7 +333,7 @@ class RehearsedRun:
     def _order_ids(self) -> set[str]:
         return {order.id for order in self.project.epoch.store.orders_newest_first()}
 
-    def _note_another(self, before: set[str], effect: Another) -> None:
+    def _note_another(self, before: set[str], effect: OtherCustomer) -> None:
         """Another customer has submitted a form: what was created since is theirs."""
         if effect.pays:
             self._of_another = sorted(self._order_ids() - before)

@@ -16,7 +16,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.scenarios import variations
-from payment_sandbox.scenarios.variation import Beforehand, Passes, ReplacementScene
+from payment_sandbox.scenarios.variation import Passes, PriorEvent, ReplacementScene
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -226,7 +226,7 @@ def _by_hand(project: "Project", order: Order, action: str) -> None:
         act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
 
 
-HAPPENINGS: Final[Mapping[Beforehand, Callable[["Project", Order], object]]] = {
+HAPPENINGS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
     variations.CAPTURED_BY_HAND: lambda project, order: _by_hand(project, order, "capture"),
     variations.VOIDED_BY_HAND: lambda project, order: _by_hand(project, order, "void"),
     variations.EXPIRED: _expire,
@@ -234,7 +234,7 @@ HAPPENINGS: Final[Mapping[Beforehand, Callable[["Project", Order], object]]] = {
 }
 
 
-def happen(effect: Beforehand, project: "Project", path: str) -> None:
+def happen(effect: PriorEvent, project: "Project", path: str) -> None:
     """Let something happen to the order of a call before it is answered; what is refused does not happen."""
     with suppress(Refusal, IndexError):
         HAPPENINGS[effect](project, project.find_order(path.split("/")[ORDER_PART]))
