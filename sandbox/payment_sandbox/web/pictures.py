@@ -51,7 +51,7 @@ class Sequence(NamedTuple):
     lanes: tuple[str, ...]
     rows: tuple[PictureRow, ...]
     omitted: int = 0
-    whole: str | None = None  # the link to all rows
+    full_url: str | None = None  # the link to all rows
 
 
 class PictureDue(NamedTuple):
@@ -70,22 +70,22 @@ def sequence(
     due: Iterable[PictureDue] = (),
     link: Link | None = None,
     *,
-    most: int = ROWS_MAX,
-    whole: str | None = None,
+    rows_max: int = ROWS_MAX,
+    full_url: str | None = None,
     past: Container[str] | None = None,
 ) -> Sequence:
     """Draw the happenings and the scheduled events.
 
-    ``whole`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
+    ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
     displayed moment, None if that is now.
     """
     happenings = list(happenings)
     rows = list(_rows(happenings, link or _no_link, past))
     last_at = happenings[-1].at if happenings else None
-    shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
+    shown = [*rows[-rows_max:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
-    return Sequence(lanes, tuple(shown), max(0, len(rows) - most), whole)
+    return Sequence(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
 
 
 def _no_link(happening: Happening) -> str | None:
@@ -120,7 +120,7 @@ def _timed(happening: Happening) -> str:
 
 def _both_times(happening: Happening) -> str:
     """Format sandbox time and real time; the latter also appears in the shop's log."""
-    return f"{happening.at.isoformat()}, really {happening.real_at.isoformat()}"
+    return f"{happening.at.isoformat()}, real time {happening.real_at.isoformat()}"
 
 
 def _look(happening: Happening) -> str:
@@ -180,7 +180,7 @@ FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
     """Render a diagram as SVG; as a file, it gets a label and a white background."""
     height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
-    role = "group" if picture.whole or any(row.link for row in picture.rows) else "img"
+    role = "group" if picture.full_url or any(row.link for row in picture.rows) else "img"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="{WIDTH if is_file else "100%"}" '
         f'height="{height}" role="{role}" aria-label="{escape(title)}" font-family="{FONT}" font-size="12">'
@@ -209,7 +209,7 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
     places, y = _places(picture), TOP + 10
     if picture.omitted:
         text = _text("50%", y, f"… {picture.omitted} earlier entries", COLOURS["quiet"], "quiet")
-        yield f'<a href="{escape(picture.whole)}" data-whole="">{text}</a>' if picture.whole else text
+        yield f'<a href="{escape(picture.full_url)}" data-whole="">{text}</a>' if picture.full_url else text
         y += ROW_HEIGHT
     for row in picture.rows:
         parts = [f'<g class="row {row.look}{" later" * row.is_later}">']
