@@ -190,14 +190,14 @@ def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = Fals
     return "\n".join(filter(None, pieces))
 
 
-def _places(picture: Sequence) -> dict[str, float]:
+def _positions(picture: Sequence) -> dict[str, float]:
     """Return the positions of the lanes, in per cent of the width."""
     distance = (LAST_LANE - FIRST_LANE) / (len(picture.lanes) - 1)
     return {lane: round(FIRST_LANE + distance * number, 2) for number, lane in enumerate(picture.lanes)}
 
 
 def _lanes(picture: Sequence, height: int) -> Iterator[str]:
-    for lane, x in _places(picture).items():
+    for lane, x in _positions(picture).items():
         yield (
             f'<text x="{x:g}%" y="18" text-anchor="middle" font-weight="650" font-size="13" class="lane">'
             f"{LANES[lane]}</text>"
@@ -206,7 +206,7 @@ def _lanes(picture: Sequence, height: int) -> Iterator[str]:
 
 
 def _drawn_rows(picture: Sequence) -> Iterator[str]:
-    places, y = _places(picture), TOP + 10
+    positions, y = _positions(picture), TOP + 10
     if picture.omitted:
         text = _text("50%", y, f"… {picture.omitted} earlier entries", COLOURS["quiet"], "quiet")
         yield f'<a href="{escape(picture.full_url)}" data-whole="">{text}</a>' if picture.full_url else text
@@ -218,18 +218,18 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
         if row.time:
             parts.append(_text("4", y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
         parts.append(
-            _note(row, places[row.sender], y) if row.sender == row.receiver else _arrow(row, places, y)
+            _note(row, positions[row.sender], y) if row.sender == row.receiver else _arrow(row, positions, y)
         )
         if row.link:
-            parts.append(_target(row, places, y))
+            parts.append(_target(row, positions, y))
         drawn = "".join([*parts, "</g>"])
         yield f'<a href="{escape(row.link)}">{drawn}</a>' if row.link else drawn
         y += ROW_HEIGHT
 
 
-def _target(row: PictureRow, places: dict[str, float], y: float) -> str:
+def _target(row: PictureRow, positions: dict[str, float], y: float) -> str:
     """Make the full height of the row clickable, rather than just the thin line."""
-    begin, end = sorted((places[row.sender], places[row.receiver]))
+    begin, end = sorted((positions[row.sender], positions[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
     return f'<rect x="{begin:g}%" y="{top:g}" width="{end - begin:g}%" height="{height}" fill-opacity="0"/>'
 
@@ -239,12 +239,12 @@ def _pixels(share: float) -> float:
     return share * WIDTH / 100
 
 
-def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
-    begin, end = places[row.sender], places[row.receiver]
+def _arrow(row: PictureRow, positions: dict[str, float], y: float) -> str:
+    begin, end = positions[row.sender], positions[row.receiver]
     back = -ARROW if end > begin else ARROW
     colour, middle = COLOURS[row.look], (begin + end) / 2
     dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
-    label = _cut(row.label, _pixels(abs(end - begin)) + OVER_LANES)
+    label = _truncate(row.label, _pixels(abs(end - begin)) + OVER_LANES)
     if row.look == LOST:  # the arrow ends halfway, with a cross
         end, path = middle, f'd="M -{ARROW} -{ARROW} L {ARROW} {ARROW} M -{ARROW} {ARROW} L {ARROW} -{ARROW}"'
         head = f'<path class="cross" {path} stroke="{colour}" stroke-width="2"/>'
@@ -260,7 +260,7 @@ def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
 def _note(row: PictureRow, x: float, y: float) -> str:
     """Render a status as a filled pill, other notes as an outlined one."""
     colour = COLOURS[row.look]
-    label = _cut(row.label, 2 * (WIDTH - _pixels(x)))
+    label = _truncate(row.label, 2 * (WIDTH - _pixels(x)))
     width = max(64.0, len(label) * CHARACTER_WIDTH + 20)
     x = round(min(x, 100 - 100 * (width / 2 + 2) / WIDTH), 2)
     if row.is_status:
@@ -284,8 +284,8 @@ def _safe(text: str) -> str:
     return escape(NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
-def _cut(label: str, room: float) -> str:
-    length = min(LABEL_LENGTH_MAX, int(room / CHARACTER_WIDTH))
+def _truncate(label: str, width: float) -> str:
+    length = min(LABEL_LENGTH_MAX, int(width / CHARACTER_WIDTH))
     return label if len(label) <= length else f"{label[: length - 1]}…"
 
 

@@ -53,7 +53,7 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
             "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
             "timeline": map(as_mapping, history(epoch)),
             "journal": (
-                {**request_record(project, entry), "raw": b64encode(_readable(entry.request)).decode()}
+                {**request_record(project, entry), "raw": b64encode(_truncate_binary(entry.request)).decode()}
                 for entry in epoch.journal.entries()
             ),
             "actions": map(as_plain, epoch.journal.actions()),
@@ -70,7 +70,7 @@ def _picture(project: Project, order: Order) -> Sequence:
     return sequence(history(project.epoch, order.id), due_events(project, order))
 
 
-def _readable(body: bytes) -> bytes:
+def _truncate_binary(body: bytes) -> bytes:
     """Truncate a body at its first invalid bytes, after which secrets could not be masked."""
     try:
         body.decode()

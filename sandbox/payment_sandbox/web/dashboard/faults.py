@@ -44,7 +44,7 @@ def switches(project: Project) -> list[Switch]:
 
 
 def _is_on(offer: VariationOffer, faults: Faults) -> bool:
-    """Whether the rule of a switch is set and not used up, as a rule for a single call is after it."""
+    """Whether the rule of a switch is set and not used up; some rules apply to a single call."""
     ((kind, (rule,)),) = offer.rules.items()
     known = faults.document.get(kind, [])
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
@@ -76,7 +76,7 @@ def post_switch(call: Call, project_id: str) -> Response:
 @route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW)
 def get_scenario_view(call: Call, project_id: str) -> Response:
     """Show the active scenario with its rules, the other scenarios, and the faults."""
-    return _shown(call, enter(call, project_id))
+    return _scenario_page(call, enter(call, project_id))
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/scenario/", **POSTED)
@@ -94,11 +94,11 @@ def post_scenario(call: Call, project_id: str) -> Response:
             chosen = {"name": call.request.form.get("name", "")}
             choose_scenario(project, Document(chosen), call.site.registry.catalogue)
     except Invalid as invalid:
-        return _shown(call, project, text, invalid.violations)
+        return _scenario_page(call, project, text, invalid.violations)
     return redirect(url(project, "scenario/"))
 
 
-def _shown(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
+def _scenario_page(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
     text, violations = project.masking.text(text), [project.masking.record(each) for each in wrong]
     active = project.epoch.state.scenario
     known = {

@@ -294,7 +294,7 @@ def own_path(call: Call, address: str) -> str:
 
 
 def ask_to_sign_in(call: Call) -> Response:
-    """Redirect to the sign-in, which redirects back."""
+    """Redirect to the sign-in page, which redirects back afterwards."""
     requested = (
         call.request.full_path.rstrip("?")
         if call.request.method == "GET"

@@ -50,7 +50,7 @@ NOTICES: Final[Slot[OrderedDict[str, Notice]]] = Slot(OrderedDict)
 
 
 def with_notice(project: Project, address: str, notice: Notice) -> str:
-    """Store a notice, and return the address of the page with its name."""
+    """Store a notice, and add its name to the address of the page."""
     notices = project.slots.of(NOTICES)
     name = token_urlsafe(6)
     notices[name] = notice
@@ -109,7 +109,7 @@ def _count_webhooks(webhooks: int) -> str:
 
 
 def _remaining_target(done: AdvanceResult, target: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the same target, from the time at which the move stopped."""
+    """Return the target for the rest of a move: a period becomes a time."""
     if "by" not in target:
         return target
     return {"to": Period.parse(target["by"]).after(done.begun).isoformat()}

@@ -110,7 +110,7 @@ TEST_ORDER: Final = {
 def get_orders_view(call: Call, project_id: str) -> Response:
     """Show the orders, newest first."""
     project = enter(call, project_id)
-    return _shown(call, project, None)
+    return _orders_page(call, project, None)
 
 
 @route(dashboard, "POST", ORDERS, **POSTED)
@@ -149,7 +149,7 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     order = project.find_order(order_id)
     if order.refund_of_order_id is not None:
         return redirect(url(project, f"orders/{order.refund_of_order_id}/"))
-    return _shown(call, project, order)
+    return _orders_page(call, project, order)
 
 
 @route(dashboard, "POST", f"{ORDER}act/", **POSTED)
@@ -201,7 +201,7 @@ def link_of(project: Project, happening: Happening) -> str | None:
     return None
 
 
-def _shown(call: Call, project: Project, order: Order | None) -> Response:
+def _orders_page(call: Call, project: Project, order: Order | None) -> Response:
     args, remark = valid_query(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
     wanted = Wanted(*map(args.get, Wanted._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))

@@ -47,14 +47,14 @@ from payment_sandbox.web.dashboard.snippets import (
 
 Rule = dict[str, Any]
 """A fault rule, an effect, or a body, as JSON."""
-NOT_REPRODUCED: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
+UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
 """Rules of mistakes with double clicks, cards of other orders, and URLs."""
-A_DAY_LATER: Final = ("HOOK-12", "HOOK-13")
-"""Rules that a shop breaks only one day after the payment."""
+DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13")
+"""Rules that a shop can break only a day after the payment."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
-BY_A_JOB: Final = (*A_DAY_LATER, "CAP-03")
-BY_A_READ: Final = "HOOK-02"
-BY_A_RETURN: Final = "FLOW-15"
+JOB_RULES: Final = (*DAY_LATER_RULES, "CAP-03")
+READ_RULE: Final = "HOOK-02"
+RETURN_RULE: Final = "FLOW-15"
 PATH: Final = "/webhook"
 
 
@@ -118,7 +118,11 @@ def _case(project: Project, order: Order, mistakes: Sequence[Finding]) -> Reprod
 def _reproducible(mistakes: Iterable[Finding], entries: Iterable[JournalEntry]) -> list[Finding]:
     """Return the mistakes that a test can reproduce, whose calls contain no secret or stored card."""
     secret = {entry.id for entry in entries if VAULT_TOKEN in entry.request or MASK.encode() in entry.request}
-    return [each for each in mistakes if each.rule not in NOT_REPRODUCED and secret.isdisjoint(each.shown_by)]
+    return [
+        each
+        for each in mistakes
+        if each.rule not in UNREPRODUCIBLE_RULES and secret.isdisjoint(each.shown_by)
+    ]
 
 
 def _is_about(entry: JournalEntry, order_ids: Sequence[str]) -> bool:
@@ -158,7 +162,7 @@ def _lines(case: ReproducedOrder) -> Iterator[str]:
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
     body = {name: value for name, value in case.body.items() if name != "webhook_url" or not case.deliveries}
     yield f"    body = {literal(body, 4)}"
-    yield from _timed(steps, _end(case))
+    yield from _with_advances(steps, _end(case))
     yield "    sandbox.client.wait(idle=True)"
     yield "    sandbox.review().assert_clean()"
 
@@ -180,7 +184,7 @@ def _docstring(case: ReproducedOrder) -> Iterator[str]:
         yield ""
         yield "    The fixture shop is your application, or the address of its webhooks in another process;"
         yield "    it calls payment_sandbox.base_url with payment_sandbox.api_key."
-    if case.rules.intersection(BY_A_JOB):
+    if case.rules.intersection(JOB_RULES):
         yield '    If a job of your shop fixes it, the fixture runs it: payment_sandbox.every("PT1H", job).'
     yield '    """'
 
@@ -193,7 +197,7 @@ def _shop(case: ReproducedOrder) -> Iterator[str]:
     yield f"        sandbox.deliver_to(shop, {'http://testserver' + path!r})"
 
 
-def _timed(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
+def _with_advances(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
     """Yield the lines of all steps, with advances of the clock in between."""
     now = steps[0].at
     for step in [*steps, RepeatedStep(end, end, ())]:
@@ -206,7 +210,7 @@ def _timed(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
 def _end(case: ReproducedOrder) -> datetime:
     """Return the end of the test: the last happening, or a day after the payment if a mistake needs it."""
     end = last_moment(case.project, case.order)
-    if case.rules.isdisjoint(A_DAY_LATER):
+    if case.rules.isdisjoint(DAY_LATER_RULES):
         return end
     reached = case.project.epoch.journal.statuses
     own = [each.at for each in reached if each.order_id == case.order.id and each.payment_method is None]
@@ -216,7 +220,7 @@ def _end(case: ReproducedOrder) -> datetime:
 def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
     """Yield the calls and actions outside the shop's webhook handler."""
     yield case.created
-    handled = _handled(case)
+    handled = _calls_during_webhooks(case)
     for entry in case.entries:
         if entry.id not in handled and not creates_order(entry) and _is_repeated(case, entry):
             yield RepeatedStep(began(entry), entry.at, list(_call(case, entry)))
@@ -224,14 +228,14 @@ def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
     for performed in case.project.epoch.journal.actions(frozenset((case.order.id,))):
         if is_replayed(performed):
             yield RepeatedStep(performed.real_at, performed.at, list(replayed_action(performed)))
-        elif performed.action == RETURN and BY_A_RETURN in case.rules and case.deliveries:
+        elif performed.action == RETURN and RETURN_RULE in case.rules and case.deliveries:
             yield RepeatedStep(
                 performed.real_at, performed.at, ["    sandbox.browser(shop).returns(order_id)"]
             )
     yield from _redeliveries(case)
 
 
-def _handled(case: ReproducedOrder) -> set[str]:
+def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
     """Return the ids of the calls during webhook handling; if there are none, those shortly after it."""
     spans = [
         (attempt.real_at, attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms))
@@ -261,7 +265,7 @@ def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[st
 
 def _is_repeated(case: ReproducedOrder, entry: JournalEntry) -> bool:
     """Whether the test repeats a call; reads change nothing, unless they are the mistake."""
-    return entry.method != "GET" or (BY_A_READ in case.rules and entry.id in case.shown_by)
+    return entry.method != "GET" or (READ_RULE in case.rules and entry.id in case.shown_by)
 
 
 def _call(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
@@ -297,12 +301,12 @@ def _redeliveries(case: ReproducedOrder) -> Iterator[RepeatedStep]:
     """Yield the manual resends of webhooks."""
     for index, delivery in enumerate(case.project.epoch.store.deliveries_of(case.order.id)):
         webhook = f'sandbox.client.webhooks(order_id)[{index}]["id"]'
-        for attempt in _by_hand(delivery):
+        for attempt in _manual_attempts(delivery):
             lines = [f"    sandbox.client.redeliver({webhook})"]
             yield RepeatedStep(attempt.real_at, attempt.at, lines)
 
 
-def _by_hand(delivery: Delivery) -> Iterator[WebhookAttempt]:
+def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
     """Yield manual attempts: those after the end of a webhook, or at another time than a retry."""
     state, number, retry_at = DeliveryState.PENDING, 0, delivery.created
     for attempt in delivery.tries:
@@ -358,7 +362,7 @@ def _effect(delivery: Delivery, attempts: Sequence[WebhookAttempt]) -> Rule | No
 
 
 def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
-    """Yield a fault per affected call, which is counted among the calls with its method and path."""
+    """Yield a fault for each affected call; ``nth`` counts the calls with its method and path."""
     counts: Counter[tuple[str, str]] = Counter()
     limited: set[tuple[str, str]] = set()
     for entry in sorted(case.entries, key=began):

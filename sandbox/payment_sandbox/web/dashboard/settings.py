@@ -61,7 +61,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "errors": "Overrides of error responses",
     },
 }
-"""The settings with their labels, except the seed, a change of which would break the series of ids."""
+"""The editable settings with their labels; a new seed would change all further ids."""
 OFFERED: Final = tuple(name for labels in GROUPS.values() for name in labels)
 ABOUT: Final = {
     "expires_after": "After its last call, in real time.",
@@ -82,17 +82,17 @@ EXAMPLES: Final = {
 @route(dashboard, "GET", f"{PROJECT}/settings/", **VIEW)
 def get_settings_view(call: Call, project_id: str) -> Response:
     """Show the settings."""
-    return _shown(call, enter(call, project_id))
+    return _settings_page(call, enter(call, project_id))
 
 
 @route(dashboard, "POST", f"{PROJECT}/settings/", **POSTED)
 def post_settings(call: Call, project_id: str) -> Response:
-    """Change settings; an invalid one prevents all changes."""
+    """Change settings; one invalid value prevents all changes."""
     project = enter(call, project_id)
     try:
-        project.change_settings(_typed(call))
+        project.change_settings(_submitted(call))
     except Invalid as invalid:
-        return _shown(call, project, invalid.violations)
+        return _settings_page(call, project, invalid.violations)
     back = form_page(call) or url(project, "settings/")
     return redirect(with_notice(project, back, Notice("Saved.")))
 
@@ -115,9 +115,9 @@ def post_snapshot(call: Call, project_id: str) -> Response:
         data = parse(file.read(STATE_BYTES_MAX), None) if file is not None else {}
         snapshot.restore(project, data)
     except RequestRefused as refused:
-        return _shown(call, project, [Violation("file", refused.value)])
+        return _settings_page(call, project, [Violation("file", refused.value)])
     except Invalid as invalid:
-        return _shown(call, project, invalid.violations)
+        return _settings_page(call, project, invalid.violations)
     return redirect(url(project, "orders/"))
 
 
@@ -129,7 +129,7 @@ def post_project_reset(call: Call, project_id: str) -> Response:
     return redirect(url(project, "orders/"))
 
 
-def _typed(call: Call) -> dict[str, Any]:
+def _submitted(call: Call) -> dict[str, Any]:
     """Parse the settings of the form for the control API."""
     return {
         name: _read(call, name, _kind(field))
@@ -157,7 +157,7 @@ def _object(text: str) -> Any:
         return text
 
 
-def _shown(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
+def _settings_page(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
     return show(
         call,
         "settings",

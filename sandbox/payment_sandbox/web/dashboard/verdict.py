@@ -100,7 +100,7 @@ class OrderMoment(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the shop believed in another status than the order had."""
+        """Whether the shop assumed another status than the order had."""
         return (self.shop or OrderStatus.NEW) != self.status
 
 
@@ -291,7 +291,7 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
-    """Return the review of the project; None if there is none yet and a long one may not be awaited."""
+    """Return the review of the project; None if the first one takes long and the caller cannot wait."""
     is_long = len(project.epoch.journal.unmasked()) > IMMEDIATE_REVIEW_MAX
     if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
         return None

@@ -66,7 +66,7 @@ class Conclusion(NamedTuple):
 
 
 @route(dashboard, "POST", f"{ORDER}again/", **POSTED)
-def post_again(call: Call, project_id: str, order_id: str) -> Response:
+def post_variation(call: Call, project_id: str, order_id: str) -> Response:
     """Repeat an order with a variation, and compare both."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
@@ -85,7 +85,7 @@ def post_again(call: Call, project_id: str, order_id: str) -> Response:
 
 
 @route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)
-def get_orders_beside(call: Call, project_id: str, order_id: str, other_id: str) -> Response:
+def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) -> Response:
     """Compare two orders, step by step."""
     project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
@@ -119,7 +119,7 @@ def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
         result = "Failed again" if newest.first.rule in rules else "Failed this time"
         return Conclusion(f"{result}: {_embedded(newest.first.problem)}.", "failed")
     if not later.praise:
-        return Conclusion(f"Undecided: {_undecided(after_row)}")
+        return Conclusion(f"Undecided: {_why_undecided(after_row)}")
     if earlier.mistakes:
         return Conclusion("Fixed: your shop did the right thing this time.", "ok")
     praise = "made no mistake with either" if earlier.praise else "did the right thing this time"
@@ -132,7 +132,7 @@ def _embedded(problem: str) -> str:
     return f"{first.lower()} {rest}" if first in ("Your", "The", "There") else problem
 
 
-def _undecided(row: OrderRow) -> str:
+def _why_undecided(row: OrderRow) -> str:
     """Explain why there is no verdict on the shop yet."""
     sent = row["webhooks"]
     if sent["lost"]:
