@@ -28,8 +28,8 @@ SHORTEST: Final = "PT1M"
 PAYS: Final = Action(CUSTOMER, "pay")
 
 
-def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
-    """List the variations of an order that can be played; those of webhooks only if the shop ``is_told``."""
+def variations(order: Order, *, has_webhook_url: bool) -> list[VariationOffer]:
+    """List the variations that an order allows; those of webhooks need ``has_webhook_url``."""
     attempt = order.last_transaction
     is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
     is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
@@ -38,7 +38,7 @@ def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
         if effect in (CAPTURES_IN_PARTS, LAPSES):
             return is_payable and is_captured
         if isinstance(effect, WebhookEffect):
-            return is_payable and is_told
+            return is_payable and has_webhook_url
         return is_payable or effect is WALKS_AWAY
 
     return [offer for offer in offered(OfferedIn.AGAIN).values() if is_possible(offer.effect)]

@@ -12,7 +12,7 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
+from payment_sandbox.storage.snapshot import Checkpoint, NotUndone, take_checkpoint, undo_move
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, form_page, url
@@ -37,7 +37,7 @@ def post_clock(call: Call, project_id: str) -> Response:
     back = form_page(call) or url(project, "orders/")
     if target:
         epoch = project.epoch
-        before = remember(project, epoch)
+        before = take_checkpoint(project, epoch)
         given = _with_zone(target)
         _refuse_past_time(project, given.get("to"))
         done = advance_clock(project, read(ADVANCE, given))
@@ -69,7 +69,7 @@ class NothingToUndo(Refusal):
 class LastMove:
     """The state before the last move of an epoch's clock, for undo."""
 
-    before: Before | None = None
+    before: Checkpoint | None = None
 
 
 LAST_MOVE: Final = Slot(LastMove)
@@ -88,7 +88,7 @@ def post_clock_undo(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
 
 
-def _permanent_effects(undone: Undone) -> str:
+def _permanent_effects(undone: NotUndone) -> str:
     """Name the effects of a move that cannot be undone."""
     webhooks, requests = undone
     sent = {0: "", 1: " One webhook had been sent, which cannot be undone."}.get(

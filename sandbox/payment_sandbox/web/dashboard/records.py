@@ -168,7 +168,7 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
         outcomes=OUTCOMES,
         wanted=wanted,
         remark=remark,
-        missed_statuses=len(project.epoch.journal.statuses) if not deliveries else 0,
+        unreported=len(project.epoch.journal.statuses) if not deliveries else 0,
     )
 
 

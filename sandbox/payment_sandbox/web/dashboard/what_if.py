@@ -159,7 +159,7 @@ def what_if_options(project: Project, order: Order, created: JournalEntry | None
     offers: list[VariationOffer] = []
     if creation_body(project, order, created) is not None:
         webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
-        offers = variations(order, is_told=webhook_url is not None)
+        offers = variations(order, has_webhook_url=webhook_url is not None)
     previous = next(find_orders(project.epoch, Wanted(before=order.id)), None)
     return {"variations": offers, "previous_order": previous.id if previous is not None else None}
 
