@@ -40,7 +40,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Webhooks": {
         "webhook_url": "Webhook address",
         "forward_to": "Forward webhooks to",
-        "webhook_timing": "When webhooks are sent",
+        "webhook_timing": "Webhook timing",
     },
     "Payment methods": {
         "payment_methods": "Enabled methods",
