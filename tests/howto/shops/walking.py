@@ -49,7 +49,7 @@ class Seen(TypedDict):
     paid: str
     refused: str | None
     amounts: dict[str, int]
-    refunds: list[int]  # the statuses of these calls
+    refunds: list[int | None]  # the statuses of these calls
     webhooks: list[str]
     findings: list[str]
 
