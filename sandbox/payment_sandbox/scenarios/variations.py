@@ -147,6 +147,7 @@ _number = partial(_form, applies=lambda form: form.has_number)
 _job = partial(Variation, kinds=(JOB,))
 _action = partial(Variation, kinds=(ACTION,))
 _customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
+_payment = partial(_action, applies=lambda acts: acts.action.name in ("customer pay", "bank credit"))
 _bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
 _giving_up = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
 _settling = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
@@ -316,7 +317,7 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer("expires", "Nobody pays in time; this moves the clock by a minute", AGAIN)
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
-    _customer("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
+    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
     _giving_up("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), MISSED),
     _customer(
         "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
@@ -327,31 +328,31 @@ VARIATIONS: tuple[Variation, ...] = (
     _bank("after-expiry", "{step} arrived after the expiry", ACTS_TOO_LATE, MISSED),
     _bank("credited-twice", "{step} arrived twice", ACTS_TWICE, OWED, SUSPECT),
     _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID),
-    _customer(
+    _payment(
         "pays-both",
         "the customer also paid on the page of an earlier attempt after {step}",
         PAYS_BOTH,
         PAID_TWICE,
     ),
-    _customer(
+    _payment(
         "pays-earlier",
         "the customer paid on the page of an earlier attempt in place of {step}",
         PAYS_EARLIER,
         MISSED,
     ),
-    _customer(
+    _payment(
         "earlier-first",
         "the customer paid on the page of an earlier attempt before {step}",
         PAYS_EARLIER_FIRST,
         PAID_TWICE,
     ),
-    _customer(
+    _payment(
         "cancels-earlier",
         "the customer cancelled an earlier attempt after {step}",
         CANCELS_EARLIER,
         TAKEN_BACK,
     ),
-    _customer("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
+    _payment("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
     _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),
     _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).offering(
         VariationOffer(
