@@ -285,8 +285,10 @@ def _of_webhook(each: Variation, kind: str) -> Iterator[Cell]:
 
 def _of_action(each: Variation, kind: str) -> Iterator[Cell]:
     for action in _actions():
-        about = Acts(action, is_hosted=True, has_return=True, has_others=True, is_authorization=True)
-        if not each.fits(Step(kind, 1, "", about)):
+        abouts = [
+            Acts(action, True, True, True, is_authorization=is_reserved) for is_reserved in (True, False)
+        ]
+        if not any(each.fits(Step(kind, 1, "", about)) for about in abouts):
             continue
         if isinstance(each.effect, Action):
             yield Cell(action.name, each.effect.name)

@@ -28,6 +28,7 @@ from payment_sandbox.scenarios.effects import (
     Together,
     WebhooksFirst,
 )
+from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,
@@ -87,6 +88,10 @@ def _was_early(delivery: Delivery, settings: Document) -> bool:
 
 def _failed(delivery: Delivery, settings: Document) -> bool:
     return delivery.state is DeliveryState.FAILED
+
+
+def _is_screened(attempt: Subject, result: str) -> bool:
+    return "screening" in attempt.outcome_keys and result in attempt.screenings
 
 
 LATE: Final = Period.parse("PT1M")
@@ -149,13 +154,16 @@ _action = partial(Variation, kinds=(ACTION,))
 _customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
 _payment = partial(_action, applies=lambda acts: acts.action.name in ("customer pay", "bank credit"))
 _bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
+_unreserved = partial(
+    _action, applies=lambda acts: acts.action.name == "customer pay" and not acts.is_authorization
+)
 _giving_up = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
 _settling = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
 _approving = partial(_action, applies=lambda acts: acts.action.name == "screening approve")
 _attempt = partial(Variation, kinds=(ATTEMPT,))
 _screening = partial(_attempt, applies=lambda attempt: "screening" in attempt.outcome_keys)
-_long_screening = partial(_attempt, applies=lambda attempt: "needs-time" in attempt.screenings)
-_failing_screening = partial(_attempt, applies=lambda attempt: "error" in attempt.screenings)
+_long_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "needs-time"))
+_failing_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "error"))
 _refund = partial(_attempt, applies=lambda attempt: attempt.is_refund)
 _charge = partial(_attempt, applies=lambda each: not each.is_refund and "processor" in each.outcome_keys)
 
@@ -179,22 +187,6 @@ VARIATIONS: tuple[Variation, ...] = (
             "webhook-lost", "No webhook ever arrives, without any error", AGAIN | SCENARIO, shows=("HOOK-12",)
         )
     ),
-    _webhook(
-        "refused",
-        "{step} arrived two minutes late",
-        Answer(503),
-        MISSED,
-        AT_REST,
-        is_met=_was_retried,
-        reported_as="retried",
-    ).offering(
-        VariationOffer(
-            "slow-shop",
-            "The first attempt of each webhook times out",
-            AGAIN,
-            effect=Timeout(),
-        )
-    ),
     _webhook("swapped", "{step} arrived after the next one", Swap(), TAKEN_BACK, AT_REST | SUSPECT).offering(
         VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
@@ -208,6 +200,23 @@ VARIATIONS: tuple[Variation, ...] = (
             "webhook-late", "Every webhook is 10 minutes late", AGAIN | SWITCH, effect=Delay("PT10M")
         ),
         VariationOffer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
+    ),
+    _webhook(
+        "refused",
+        "{step} arrived two minutes late",
+        Answer(503),
+        MISSED,
+        AT_REST,
+        is_met=_was_retried,
+        reported_as="retried",
+        implied_by="late",
+    ).offering(
+        VariationOffer(
+            "slow-shop",
+            "The first attempt of each webhook times out",
+            AGAIN,
+            effect=Timeout(),
+        )
     ),
     _call(
         "early",
@@ -362,7 +371,7 @@ VARIATIONS: tuple[Variation, ...] = (
             shows=("CAP-03", "CAP-04"),
         )
     ),
-    _customer("month", "a month passed after {step}", Passes("P31D"), LAPSED),
+    _unreserved("month", "a month passed after {step}", Passes("P31D"), LAPSED),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
         VariationOffer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("SET-47",))
     ),
