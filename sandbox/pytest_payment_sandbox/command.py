@@ -1,22 +1,67 @@
 """The command that rehearses a suite in any language."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
 from payment_sandbox.cli.noted import JSON, TEXT, Noted, format_option, printed
 from payment_sandbox.cli.options import fail, say
 
+if TYPE_CHECKING:
+    from pytest_payment_sandbox.rehearsal.exploring import RehearsalFinding
+    from pytest_payment_sandbox.rehearsal.progress import Progress
+    from pytest_payment_sandbox.rehearsal.suites import SuiteExplored
+
 Asked = TypeVar("Asked")
+
+INTERRUPTED: Final = 130  # as shells report it
+GO_ON: Final = "not everything was tried: --continue goes on where this ended"
+
+
+class Options(NamedTuple):
+    """What the options of a rehearsal say, as text."""
+
+    budget: str
+    only: str | None
+    test: str
+    one: str | None
+    books: str | None
+    pages: tuple[str, ...]
+    goes_on: bool
+    report: Path | None
+    as_json: bool
+    form: str
+    command: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The command as users type it."""
+        return shlex.join(self.command)
+
+    def again(self, test: str, finding: "RehearsalFinding") -> str:
+        """The command that plays a finding of a test again."""
+        named = {"--test": test, "--one": self.one, "--books": self.books}
+        words = [part for option, text in named.items() if text for part in (option, text)]
+        words += [part for page in self.pages for part in ("--pages", page)]
+        return f'payment-sandbox rehearse --only "{finding.name}" {shlex.join([*words, "--"])} {self.name}'
 
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
 @click.option("--budget", default="60s", show_default=True, help="How long all runs may take: 90s or 10m.")
 @click.option("--only", metavar="VARIATION", help="Run this variation only, such as webhook:2:twice.")
+@click.option("--test", default="", metavar="NAME", help="Rehearse the tests with this in their names only.")
+@click.option("--one", metavar="COMMAND", help="Runs a single test: 'npx vitest run -t {test}'.")
+@click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
+@click.option(
+    "--pages", multiple=True, metavar="URL", help="A page about an order: http://localhost:3000/{order_id}."
+)
+@click.option("--continue", "goes_on", is_flag=True, help="Go on where the last rehearsal was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -25,55 +70,116 @@ Asked = TypeVar("Asked")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @format_option
 @click.argument("command", nargs=-1, required=True)
-def rehearse(
-    budget: str, only: str | None, report: Path | None, as_json: bool, form: str, command: tuple[str, ...]
-) -> None:
+def rehearse(**options: Any) -> None:
     """Run a suite again and again, with one thing changed at a time.
 
-    The suite finds a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY, and may create
-    projects. Its exit code is the verdict. It runs as it is first, and must pass.
+    The suite finds a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY. Each test with a
+    project of the helpers for Node and PHP is judged on its own; without them, the exit code is the verdict.
+    The suite runs as it is first, and must pass.
     """
-    from pytest_payment_sandbox.rehearsal.exploring import parse_variation
-    from pytest_payment_sandbox.rehearsal.report import report_of, write
-    from pytest_payment_sandbox.rehearsal.run import check_report, seconds_of
-    from pytest_payment_sandbox.rehearsal.suites import Suite, SuiteFails
+    from pytest_payment_sandbox.rehearsal.suites import SuiteFails
 
-    seconds = _checked("--budget", seconds_of, budget)
-    if report is not None:
-        _checked("--report", check_report, str(report))
+    asked = Options(**options)
     try:
-        variation = parse_variation(only) if only else ()
-        explored = Suite(command).explore(seconds, variation)
+        explored = _explored(asked)
     except (SuiteFails, ValueError) as wrong:
         fail(str(wrong))
     except OSError as error:
-        fail(f"cannot run {command[0]!r}: {error.strerror}")
-    if explored.unplayed:
-        fail(f"{'; '.join(explored.unplayed)}: --only {only} was not played")
-    name = " ".join(command)
-    test = report_of(
-        name, explored, lambda finding: f'payment-sandbox rehearse --only "{finding.name}" -- {name}'
+        fail(f"cannot run {asked.command[0]!r}: {error.strerror}")
+    _tell(asked, explored)
+
+
+def _explored(asked: Options) -> "SuiteExplored":
+    from pytest_payment_sandbox.rehearsal.announced import Outside
+    from pytest_payment_sandbox.rehearsal.exploring import parse_variation
+    from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere
+    from pytest_payment_sandbox.rehearsal.run import check_report, seconds_of
+    from pytest_payment_sandbox.rehearsal.state_file import read_state
+    from pytest_payment_sandbox.rehearsal.suites import TEST, Plan, Suite
+
+    seconds = checked("--budget", seconds_of, asked.budget)
+    if asked.report is not None:
+        checked("--report", check_report, str(asked.report))
+    if asked.one is not None and TEST not in asked.one:
+        fail(f"--one takes a command with {TEST} where the name of the test belongs, not {asked.one!r}")
+    books = checked("--books", BooksElsewhere, asked.books) if asked.books else None
+    plan = Plan(
+        seconds,
+        parse_variation(asked.only) if asked.only else (),
+        asked.test,
+        asked.one,
+        read_state(asked.name) if asked.goes_on else {},
     )
-    if report is not None:
-        write(report, [test])
-    say(*_shown(test, JSON if as_json else form, explored.notes))
-    sys.exit(1 if explored.findings else 0)
+    return Suite(asked.command, Outside(books, asked.pages), progress_on_stderr()).explore(plan)
 
 
-def _checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
+def _tell(asked: Options, explored: "SuiteExplored") -> None:
+    """Print and write the report, remember what is needed to go on, and exit."""
+    from pytest_payment_sandbox.rehearsal.report import report_of, write
+    from pytest_payment_sandbox.rehearsal.state_file import write_state
+
+    unplayed = [each.unplayed for each in explored.tests.values()]
+    if unplayed and all(unplayed):
+        fail(f"{'; '.join(unplayed[0])}: --only {asked.only} was not played")
+    tests = [
+        report_of(name or asked.name, each, partial(asked.again, name))
+        for name, each in explored.tests.items()
+    ]
+    is_partial = explored.is_stopped or any(test["left"] for test in tests)
+    if not asked.only:
+        write_state(asked.name, explored.remembered if is_partial else {})
+    if asked.report is not None:
+        write(asked.report, tests)
+    shown = tests[0] if list(explored.tests) == [""] else _merged(asked.name, tests)
+    notes = [note for test in tests for note in test["notes"]] + ([GO_ON] if is_partial else [])
+    say(*_shown(shown, tests, JSON if asked.as_json else asked.form, notes))
+    sys.exit(INTERRUPTED if explored.is_stopped else 1 if shown["findings"] else 0)
+
+
+def _merged(name: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The findings of all tests, each with its test, and the tests themselves."""
+    return {
+        "test": name,
+        **{key: sum(test[key] for test in tests) for key in ("variations", "left", "alike", "repeated")},
+        "notes": [note for test in tests for note in test["notes"]],
+        "findings": [{"test": test["test"], **each} for test in tests for each in test["findings"]],
+        "tests": list(tests),
+    }
+
+
+def progress_on_stderr() -> "Progress":
+    """The progress of a command: on a terminal, one line that changes."""
+    from pytest_payment_sandbox.rehearsal.progress import Progress
+
+    return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True), is_terminal=False)
+
+
+def checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
+    """Read the text of an option; one that is wrong ends the program."""
     try:
         return check(text)
     except ValueError as wrong:
         fail(f"{option} {wrong}")
 
 
-def _shown(test: Mapping[str, Any], form: str, notes: Sequence[str]) -> list[str]:
+def _shown(
+    shown: Mapping[str, Any], tests: Sequence[Mapping[str, Any]], form: str, notes: Sequence[str]
+) -> list[str]:
     """The report, for people or machines."""
     from pytest_payment_sandbox.rehearsal.report import lines_of, summary
 
     if form == JSON:
-        return [json.dumps(test)]
+        return [json.dumps(shown)]
     if form == TEXT:
-        return [*lines_of(test), *summary([test], "suite").split("\n"), *notes]
-    noted = [Noted(each["kind"], each["sentence"], each["lesson"]) for each in test["findings"]]
+        is_suite = "tests" not in shown
+        lines = [line for test in tests for line in lines_of(test, with_name=not is_suite)]
+        return [*lines, *summary(tests, "suite" if is_suite else "test").split("\n"), *notes]
+    noted = [
+        Noted(
+            each["kind"],
+            f"{each['test']}: {each['sentence']}" if "test" in each else each["sentence"],
+            each["lesson"],
+        )
+        for each in shown["findings"]
+    ]
     return printed(noted, form, "rehearse")
