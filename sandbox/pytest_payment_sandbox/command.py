@@ -1,27 +1,21 @@
 """The command that rehearses a suite in any language."""
 
-import json
 import shlex
-import sys
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from payment_sandbox.cli.noted import JSON, TEXT, Noted, format_option, printed
-from payment_sandbox.cli.options import fail, say
+from payment_sandbox.cli.noted import JSON, format_option
+from payment_sandbox.cli.options import fail
+from pytest_payment_sandbox.outcome import Output, checked, progress_on_stderr, refuse_unplayed, remember
 
 if TYPE_CHECKING:
     from pytest_payment_sandbox.rehearsal.exploring import RehearsalFinding
-    from pytest_payment_sandbox.rehearsal.progress import Progress
     from pytest_payment_sandbox.rehearsal.suites import SuiteExplored
 
-Asked = TypeVar("Asked")
-
-INTERRUPTED: Final = 130  # as shells report it
-GO_ON: Final = "not everything was tried: --continue goes on where this ended"
+WHOLE: Final = ""  # the name of what no test is announced for
 
 
 class Options(NamedTuple):
@@ -114,72 +108,17 @@ def _explored(asked: Options) -> "SuiteExplored":
 
 
 def _tell(asked: Options, explored: "SuiteExplored") -> None:
-    """Print and write the report, remember what is needed to go on, and exit."""
-    from pytest_payment_sandbox.rehearsal.report import report_of, write
-    from pytest_payment_sandbox.rehearsal.state_file import write_state
+    """Remember what is needed to go on, print and write the report, and exit."""
+    from pytest_payment_sandbox.rehearsal.report import report_of
 
-    unplayed = [each.unplayed for each in explored.tests.values()]
-    if unplayed and all(unplayed):
-        fail(f"{'; '.join(unplayed[0])}: --only {asked.only} was not played")
+    refuse_unplayed(asked.only, list(explored.tests.values()))
     tests = [
         report_of(name or asked.name, each, partial(asked.again, name))
         for name, each in explored.tests.items()
     ]
     is_partial = explored.is_stopped or any(test["left"] for test in tests)
     if not asked.only:
-        write_state(asked.name, explored.remembered if is_partial else {})
-    if asked.report is not None:
-        write(asked.report, tests)
-    shown = tests[0] if list(explored.tests) == [""] else _merged(asked.name, tests)
-    notes = [note for test in tests for note in test["notes"]] + ([GO_ON] if is_partial else [])
-    say(*_shown(shown, tests, JSON if asked.as_json else asked.form, notes))
-    sys.exit(INTERRUPTED if explored.is_stopped else 1 if shown["findings"] else 0)
-
-
-def _merged(name: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The findings of all tests, each with its test, and the tests themselves."""
-    return {
-        "test": name,
-        **{key: sum(test[key] for test in tests) for key in ("variations", "left", "alike", "repeated")},
-        "notes": [note for test in tests for note in test["notes"]],
-        "findings": [{"test": test["test"], **each} for test in tests for each in test["findings"]],
-        "tests": list(tests),
-    }
-
-
-def progress_on_stderr() -> "Progress":
-    """The progress of a command: on a terminal, one line that changes."""
-    from pytest_payment_sandbox.rehearsal.progress import Progress
-
-    return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True), is_terminal=False)
-
-
-def checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
-    """Read the text of an option; one that is wrong ends the program."""
-    try:
-        return check(text)
-    except ValueError as wrong:
-        fail(f"{option} {wrong}")
-
-
-def _shown(
-    shown: Mapping[str, Any], tests: Sequence[Mapping[str, Any]], form: str, notes: Sequence[str]
-) -> list[str]:
-    """The report, for people or machines."""
-    from pytest_payment_sandbox.rehearsal.report import lines_of, summary
-
-    if form == JSON:
-        return [json.dumps(shown)]
-    if form == TEXT:
-        is_suite = "tests" not in shown
-        lines = [line for test in tests for line in lines_of(test, with_name=not is_suite)]
-        return [*lines, *summary(tests, "suite" if is_suite else "test").split("\n"), *notes]
-    noted = [
-        Noted(
-            each["kind"],
-            f"{each['test']}: {each['sentence']}" if "test" in each else each["sentence"],
-            each["lesson"],
-        )
-        for each in shown["findings"]
-    ]
-    return printed(noted, form, "rehearse")
+        remember(asked.name, explored.remembered, is_partial=is_partial)
+    of = "suite" if list(explored.tests) == [WHOLE] else "test"
+    output = Output(asked.name, asked.report, JSON if asked.as_json else asked.form, of)
+    output.finish(tests, is_partial=is_partial, is_stopped=explored.is_stopped)

@@ -106,7 +106,7 @@ class AnnouncedTest:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
             books = self._books(ending, conversation, environment)
-            judged = judge(trial, lambda until: _advance(project, until), books)
+            judged = judge(trial, lambda until: advanced_to(project, until), books)
         except Exception as error:
             if not self.variation:
                 self.error = f"the test {self.name!r} cannot be judged: {error}"
@@ -160,6 +160,7 @@ def _next_hour(now: datetime) -> datetime:
     return now.replace(minute=0, second=0, microsecond=0) + EVERY
 
 
-def _advance(project: Project, until: datetime) -> None:
+def advanced_to(project: Project, until: datetime) -> None:
+    """Let time pass, as far as it goes."""
     with suppress(Exception):  # what is wrong with an event is in the history
         advance_clock(project, {"to": until}, ADVANCE)

@@ -193,6 +193,7 @@ class HelperEndpoint:
         conversation, ending = Conversation(), Ending.read(message)
         with self._lock:
             self._conversations[project_id] = conversation
+
         def judge() -> None:
             try:
                 self._tests.ends(project_id, ending, conversation)

@@ -1,0 +1,362 @@
+"""A customer of any shop: a real browser buys along the steps of a file, pays at the sandbox, and returns."""
+
+import os
+import shutil
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from html import escape
+from http import HTTPStatus
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+import requests
+
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.scenarios.documents import parse_yaml
+from payment_sandbox.scenarios.variation import Repeat
+from payment_sandbox.serving.threads import start
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Locator, Request, Route
+
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+TIMEOUT_MS: Final = 8_000
+PAYMENT_PAGES_MAX: Final = 8
+REQUEST_SECONDS_MAX: Final = 15.0
+TEXT_MAX: Final = 200  # characters of a page in an error
+KEYS: Final = ("open", "steps", "returned")
+ACTIONS: Final = ("click", "fill", "select", "check")
+WITH_VALUE: Final = ("fill", "select")
+EXAMPLE: Final = """
+open: /socks
+steps:
+- fill: "#email"
+  with: jane@shop.example
+- click: "text=Buy now"
+returned: "text=Thank you"
+"""
+CHOICES: Final = (
+    '[data-testid="method-credit-card"]',
+    '[data-testid^="method-"]',
+    '[data-testid^="issuer-"]',
+    '[data-testid="scan-open"]',
+)
+"""What a customer chooses on the payment pages before they pay."""
+PAYS: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
+SECURE: Final = "/secure"
+BACK: Final = '[data-testid="back-to-shop"]'
+
+
+class BuyFails(Exception):
+    """The customer cannot buy; the message says at which step, what was expected, and what the page says."""
+
+
+class BuyStep(NamedTuple):
+    """One step in the shop."""
+
+    place: str
+    action: str
+    selector: str
+    value: str = ""
+
+    @property
+    def label(self) -> str:
+        """As in the file."""
+        return f'{self.place} ({self.action} "{self.selector}")'
+
+
+class Buy(NamedTuple):
+    """How a customer buys: the page that they open, their steps, and what the page after the payment has."""
+
+    file: str
+    open: str
+    steps: Sequence[BuyStep]
+    returned: str
+
+
+def read_buy(file: Path) -> Buy:
+    """Read the file with the steps.
+
+    Raises:
+        ValueError: it is wrong; says where, and what was expected.
+    """
+    try:
+        document = parse_yaml(file.read_text(encoding="utf-8"), str(file))
+    except OSError as error:
+        raise ValueError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    except Invalid as invalid:
+        raise ValueError("; ".join(violation.placed() for violation in invalid.violations)) from invalid
+
+    def wrong(path: str, expected: str) -> ValueError:
+        line = document.place_of(path).line
+        return ValueError(f"{file}:{line}: {expected}; a right one is:{EXAMPLE.rstrip()}")
+
+    data = document.data
+    if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
+        raise wrong("", f"expected the keys {', '.join(KEYS)}")
+    steps = data.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise wrong("steps", "expected a list of steps")
+    read = []
+    for index, step in enumerate(steps):
+        action = next((name for name in ACTIONS if isinstance(step, dict) and name in step), None)
+        if action is None or set(step) - {action, "with"} or (action in WITH_VALUE) != ("with" in step):
+            known = ", ".join(f"{name} (and with)" if name in WITH_VALUE else name for name in ACTIONS)
+            raise wrong(f"steps[{index}]", f"step {index + 1} has none of: {known}")
+        read.append(BuyStep(f"step {index + 1}", action, str(step[action]), str(step.get("with", ""))))
+    return Buy(str(file), str(data["open"]), read, str(data.get("returned", "")))
+
+
+@contextmanager
+def chromium() -> "Iterator[Browser]":
+    """A browser without a window: the system's Chromium, or Playwright's own.
+
+    Raises:
+        BuyFails: there is none.
+    """
+    from playwright.sync_api import Error, sync_playwright
+
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    flags = [*FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path, args=flags)
+        except Error as error:
+            reason = error.message.partition("\n")[0]
+            raise BuyFails(
+                f"no Chromium: install the package chromium, or run playwright install ({reason})"
+            ) from error
+        try:
+            yield browser
+        finally:
+            with suppress(Error):  # Ctrl-C has ended it
+                browser.close()
+
+
+Press = Callable[[str, str], Repeat | None]
+"""Notes that a form is submitted; whether and when it is submitted again."""
+
+
+class Customer:
+    """One customer, with cookies of their own."""
+
+    def __init__(self, context: "BrowserContext", buy: Buy, shop: str, sandbox: str) -> None:
+        self._context = context
+        self._buy = buy
+        self._shop = shop
+        self._sandbox = sandbox
+        context.set_default_timeout(TIMEOUT_MS)
+        self._page = context.new_page()
+        self._cookies: dict[str, str] = {}
+        self.pictures: dict[str, bytes] = {}  # of the pages that were looked at, by address
+
+    def buys(self, press: Press, forms: set[int]) -> None:
+        """Buy, pay, and return to the shop; ``forms`` are the steps that are known to submit one.
+
+        Raises:
+            BuyFails: a step cannot be done, or the customer does not get back to the shop.
+        """
+        self._go(urljoin(f"{self._shop}/", self._buy.open), "open")
+        for number, step in enumerate(self._buy.steps):
+            self._do(step, number, press, forms)
+        self._pays()
+        self._expect_return()
+
+    def sees(self, url: str) -> str | None:
+        """What a page of the shop says, with a picture of it; None if there is none."""
+        from playwright.sync_api import Error
+
+        if urlsplit(url).netloc == "":
+            url = urljoin(f"{self._shop}/", url)
+        tab = self._context.new_page()
+        try:
+            answer = tab.goto(url, wait_until="load")
+            if answer is None or answer.status == HTTPStatus.NOT_FOUND:
+                return None
+            self.pictures[url] = tab.screenshot(type="jpeg", quality=60)
+            return tab.inner_text("body")
+        except Error as error:
+            return f"{type(error).__name__}: {error.message.partition(chr(10))[0]}"
+        finally:
+            tab.close()
+
+    def picture(self) -> None:
+        """Take a picture of where the customer is."""
+        with suppress(Exception):
+            self.pictures[self._page.url] = self._page.screenshot(type="jpeg", quality=60)
+
+    def returns(self, url: str, tabs: int) -> None:
+        """Request the page to which customers return, with the customer's cookies, on threads."""
+
+        def ask() -> None:
+            with suppress(requests.RequestException):  # what the page makes of it shows later
+                requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
+
+        threads = [Thread(target=ask, daemon=True) for _ in range(tabs)]
+        for thread in threads:
+            start(thread)
+        for thread in threads:
+            thread.join()
+
+    def close(self) -> None:
+        """Forget the cookies, and close all tabs."""
+        self._context.close()
+
+    # Steps
+
+    def _go(self, url: str, place: str) -> None:
+        from playwright.sync_api import Error
+
+        try:
+            self._page.goto(url, wait_until="load")
+        except Error as error:
+            reason = error.message.partition("\n")[0]
+            raise BuyFails(f"{self._buy.file}, {place}: {url} does not open: {reason}") from error
+
+    def _do(self, step: BuyStep, number: int, press: Press, forms: set[int]) -> None:
+        from playwright.sync_api import Error
+
+        place = self._page.locator(step.selector).first
+        posts: list[str] = []
+
+        def note(request: "Request") -> None:
+            if request.method == "POST" and request.url.startswith(self._shop):
+                posts.append(urlsplit(request.url).path)
+
+        repeat = press("POST", step.selector) if number in forms else None
+        self._page.on("request", note)
+        try:
+            if repeat is not None:
+                self._page.route(f"{self._shop}/**", _Repeated(repeat).route)
+            self._act(step, place)
+            self._page.wait_for_load_state("load")
+        except Error as error:
+            raise self._failed(step, error) from error
+        finally:
+            self._page.remove_listener("request", note)
+            if repeat is not None:
+                self._page.unroute(f"{self._shop}/**")
+        if posts and number not in forms:
+            forms.add(number)
+            press("POST", step.selector)
+
+    def _act(self, step: BuyStep, place: "Locator") -> None:
+        if step.action == "fill":
+            place.fill(step.value)
+        elif step.action == "select":
+            place.select_option(step.value)
+        elif step.action == "check":
+            place.check()
+        else:
+            place.click()
+
+    def _failed(self, step: BuyStep, error: Exception) -> BuyFails:
+        count = 0
+        with suppress(Exception):  # a selector can be none
+            count = self._page.locator(step.selector).count()
+        reason = str(error).partition("\n")[0]
+        why = f"nothing matches it in {TIMEOUT_MS // 1000} s" if not count else reason
+        return BuyFails(
+            f"{self._buy.file}, {step.label}: {why} on {self._page.url}, which says {self._says()!r}"
+        )
+
+    def _says(self) -> str:
+        text = ""
+        with suppress(Exception):
+            text = " ".join(self._page.inner_text("body").split())
+        return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"
+
+    # The payment
+
+    def _pays(self) -> None:
+        """Choose what there is to choose, pay once, and go back to the shop, whatever has come of it."""
+        from playwright.sync_api import Error
+
+        has_paid = False
+        try:
+            for _ in range(PAYMENT_PAGES_MAX):
+                self._page.wait_for_load_state("load")
+                if not self._page.url.startswith(self._sandbox):
+                    return
+                self._cookies = {each["name"]: each["value"] for each in self._context.cookies(self._shop)}
+                wanted = self._next_press(has_paid=has_paid)
+                if wanted is None:
+                    return
+                has_paid = has_paid or wanted == PAYS
+                with self._page.expect_navigation(wait_until="load"):
+                    self._page.locator(wanted).locator("visible=true").first.click()
+        except Error as error:
+            reason = str(error).partition("\n")[0]
+            raise BuyFails(
+                f"{self._buy.file}: the payment page {self._page.url} does not go on ({reason}); "
+                f"it says {self._says()!r}"
+            ) from error
+
+    def _next_press(self, *, has_paid: bool) -> str | None:
+        """What the customer presses next; they pay once, and a bank may ask them to confirm it."""
+        may_pay = not has_paid or SECURE in self._page.url
+        wanted = [*((PAYS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK]
+        return next(
+            (each for each in wanted if self._page.locator(each).locator("visible=true").count()), None
+        )
+
+    def _expect_return(self) -> None:
+        if self._page.url.startswith(self._sandbox):
+            raise BuyFails(
+                f"{self._buy.file}: the customer does not get back to the shop: the payment page "
+                f"{self._page.url} says {self._says()!r}; give the order a return_url"
+            )
+        wanted = self._buy.returned
+        if not wanted:
+            return
+        if wanted.startswith(("/", "http")):
+            is_right = self._page.url.startswith(urljoin(f"{self._shop}/", wanted))
+        else:
+            is_right = self._page.locator(wanted).count() > 0
+        if not is_right:
+            raise BuyFails(
+                f'{self._buy.file}, returned: expected "{wanted}" on {self._page.url}, '
+                f"which says {self._says()!r}"
+            )
+
+
+class _Repeated:
+    """Submits a form a second time: before the browser does, or at the same moment."""
+
+    def __init__(self, repeat: Repeat) -> None:
+        self._at_once = repeat.at_once
+        self._is_done = False
+
+    def route(self, route: "Route", request: "Request") -> None:
+        """Handle a request of the page."""
+        if request.method != "POST" or self._is_done:
+            route.continue_()
+            return
+        self._is_done = True
+        headers = {name: value for name, value in request.all_headers().items() if not name.startswith(":")}
+        headers.pop("content-length", None)
+        again = Thread(target=_post, args=(request.url, headers, request.post_data_buffer), daemon=True)
+        start(again)
+        if not self._at_once:
+            again.join(REQUEST_SECONDS_MAX)
+        route.continue_()
+
+
+def _post(url: str, headers: Mapping[str, str], body: bytes | None) -> None:
+    with suppress(requests.RequestException):
+        requests.post(
+            url, data=body, headers=dict(headers), allow_redirects=False, timeout=REQUEST_SECONDS_MAX
+        )
+
+
+def as_images(pictures: Mapping[str, bytes]) -> str:
+    """Pictures as a part of a page that stands in one file."""
+    return "".join(
+        f'<figure><img alt="the page {escape(url)}" src="data:image/jpeg;base64,{b64encode(data).decode()}">'
+        f"<figcaption>{escape(url)}</figcaption></figure>"
+        for url, data in pictures.items()
+    )
