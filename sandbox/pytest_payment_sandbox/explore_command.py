@@ -170,8 +170,8 @@ def _served(url: str) -> "Iterator[Server]":
     )
     try:
         server = build(config)
-    except PortTaken as taken:
-        fail(f"--sandbox {url}: {taken}; stop what runs there: this command serves a sandbox of its own")
+    except PortTaken:
+        fail(f"--sandbox {url}: cannot listen there; stop what does, for this command serves its own sandbox")
     with server:
         yield server
 

@@ -33,7 +33,7 @@ class Output(NamedTuple):
         from pytest_payment_sandbox.rehearsal.report import write
 
         if self.report is not None:
-            write(self.report, tests)
+            write(self.report, tests, self.of)
         notes = [note for test in tests for note in test["notes"]]
         notes += [GO_ON] if is_partial or is_stopped else []
         notes += [f"all of it is in {self.report}"] if self.report is not None else []

@@ -22,6 +22,7 @@ from payment_sandbox.testing.rehearsed_test import Told, set_current_test
 from payment_sandbox.testing.shops.watching import set_pressed
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
+from pytest_payment_sandbox.going_on import STOPPED, Memory, progress_of
 from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
 from pytest_payment_sandbox.options import ERROR, review_expected, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
@@ -39,6 +40,8 @@ from pytest_payment_sandbox.rehearsal.judging import (
     unrelated,
 )
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
+from pytest_payment_sandbox.rehearsal.progress import duration
+from pytest_payment_sandbox.rehearsal.remembering import Tried
 from pytest_payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import MailBox, Mails, Showing, normalized, pages_of
@@ -300,15 +303,22 @@ class RehearsedItem:
     """The rehearsal of a test run."""
 
     def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
-        self._config = config
         self._until_seconds = monotonic_seconds() + budget_seconds
         self._only = only
         self._left_items = 0
+        self._memory = Memory(config)
+        self._progress = progress_of(config)
+        self._budget_seconds = budget_seconds
+        self._is_stopped = False
+        self._problems: set[tuple[str, str]] = set()  # the kinds of each test
         self.clock = f"frozen@{wall_now().isoformat()}"
 
     def expect(self, count: int) -> None:
         """The budget is shared by this many tests."""
         self._left_items = max(1, count)
+        left = duration(self._budget_seconds)
+        tests = "1 test" if self._left_items == 1 else f"{self._left_items} tests"
+        self._progress.say(f"{tests} in at most {left}; Ctrl-C stops, --payment-rehearse-continue goes on")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test as it is and in its variations, and report it once."""
@@ -326,38 +336,44 @@ class RehearsedItem:
                 tell(report, explored, item)
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if self._is_stopped:
+            raise KeyboardInterrupt
 
     def _explored(self, item: pytest.Item, runs: "_Runs", baseline: Ran) -> Explored:
         now = monotonic_seconds()
         runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
+        tried = Tried(baseline, self._memory.tried(item.nodeid))
+
+        def run(variation: ChangedSteps) -> Ran:
+            ran = tried.run(variation, runs.varied)
+            self._problems |= {(item.nodeid, problem.kind) for problem in ran.judged.problems}
+            self._progress.note(len(self._problems), self._until_seconds, item.name)
+            return ran
+
         runs.explorer = explorer = Explorer(
-            runs.varied,
+            run,
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._failed_before(item),
             threads=lambda: runs.work_elsewhere(baseline),
         )
         if self._only:
-            return explorer.only(self._only, baseline)
-        runs.listen(baseline)
-        explored = explorer.explore(baseline)
-        self._remember(item, explored)
+            return explorer.only(self._only, tried.baseline)
+        try:
+            runs.listen(baseline)
+            explored = explorer.explore(tried.baseline)
+        except KeyboardInterrupt:
+            self._is_stopped = True
+            explored = explorer.so_far([STOPPED], 0)
+        self._memory.remember(item.nodeid, explored, tried, is_stopped=self._is_stopped)
         return explored
 
     def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:
-        cache = getattr(self._config, "cache", None)
-        known = cache.get(f"payment-rehearsal/{crc32(item.nodeid.encode())}", []) if cache is not None else []
         variations = []
-        for text in known:
+        for text in self._memory.failed(item.nodeid):
             with suppress(ValueError):  # of another release
                 variations.append(parse_variation(text))
         return variations
-
-    def _remember(self, item: pytest.Item, explored: Explored) -> None:
-        cache = getattr(self._config, "cache", None)
-        if cache is not None:
-            names = [finding.name for finding in explored.findings if finding.variation]
-            cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
 
 
 class _Runs:

@@ -31,14 +31,6 @@ TEXT_MAX: Final = 200  # characters of a page in an error
 KEYS: Final = ("open", "steps", "returned")
 ACTIONS: Final = ("click", "fill", "select", "check")
 WITH_VALUE: Final = ("fill", "select")
-EXAMPLE: Final = """
-open: /socks
-steps:
-- fill: "#email"
-  with: jane@shop.example
-- click: "text=Buy now"
-returned: "text=Thank you"
-"""
 CHOICES: Final = (
     '[data-testid="method-credit-card"]',
     '[data-testid^="method-"]',
@@ -93,11 +85,11 @@ def read_buy(file: Path) -> Buy:
 
     def wrong(path: str, expected: str) -> ValueError:
         line = document.place_of(path).line
-        return ValueError(f"{file}:{line}: {expected}; a right one is:{EXAMPLE.rstrip()}")
+        return ValueError(f"{file}:{line}: {expected}")
 
     data = document.data
     if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
-        raise wrong("", f"expected the keys {', '.join(KEYS)}")
+        raise wrong("", "expected open, steps and, if you like, returned, as in the documentation")
     steps = data.get("steps")
     if not isinstance(steps, list) or not steps:
         raise wrong("steps", "expected a list of steps")
@@ -105,8 +97,10 @@ def read_buy(file: Path) -> Buy:
     for index, step in enumerate(steps):
         action = next((name for name in ACTIONS if isinstance(step, dict) and name in step), None)
         if action is None or set(step) - {action, "with"} or (action in WITH_VALUE) != ("with" in step):
-            known = ", ".join(f"{name} (and with)" if name in WITH_VALUE else name for name in ACTIONS)
-            raise wrong(f"steps[{index}]", f"step {index + 1} has none of: {known}")
+            known = ", ".join(
+                f"{name} with a value in with" if name in WITH_VALUE else name for name in ACTIONS
+            )
+            raise wrong(f"steps[{index}]", f"step {index + 1}: expected one of {known}, not {step!r}")
         read.append(BuyStep(f"step {index + 1}", action, str(step[action]), str(step.get("with", ""))))
     return Buy(str(file), str(data["open"]), read, str(data.get("returned", "")))
 
@@ -255,11 +249,10 @@ class Customer:
             place.click()
 
     def _failed(self, step: BuyStep, error: Exception) -> BuyFails:
-        count = 0
+        why = str(error).partition("\n")[0]
         with suppress(Exception):  # a selector can be none
-            count = self._page.locator(step.selector).count()
-        reason = str(error).partition("\n")[0]
-        why = f"nothing matches it in {TIMEOUT_MS // 1000} s" if not count else reason
+            if not self._page.locator(step.selector).count():
+                why = f"nothing matches it in {TIMEOUT_MS // 1000} s"
         return BuyFails(
             f"{self._buy.file}, {step.label}: {why} on {self._page.url}, which says {self._says()!r}"
         )

@@ -31,7 +31,9 @@ STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
 pre { background: #f2f5f4; overflow-x: auto; padding: 0.75rem; font-size: 0.8rem; }
-code { background: #f2f5f4; } .test { color: #4d5c5a; } svg { max-width: 100%; height: auto; }
+code { background: #f2f5f4; } .test { color: #4d5c5a; } svg, img { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; } img { border: 1px solid #4d5c5a; }
+figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
 """
 
 Tests = Sequence[Mapping[str, Any]]
@@ -117,9 +119,9 @@ def lines_of(test: Mapping[str, Any], *, with_name: bool = False) -> list[str]:
     return lines
 
 
-def write(path: Path, tests: Tests) -> None:
-    """Write the report of a rehearsal."""
-    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests))
+def write(path: Path, tests: Tests, of: str = "test") -> None:
+    """Write the report of a rehearsal; ``of`` is what was rehearsed: tests, a suite or a shop."""
+    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests, of))
 
 
 def save(path: Path, text: str) -> None:
@@ -130,10 +132,10 @@ def save(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
-def html(tests: Tests) -> str:
+def html(tests: Tests, of: str = "test") -> str:
     """The report as a page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
-    parts = [f"<p>{summary(tests)}</p>", *(_finding(test, finding) for test, finding in findings)]
+    parts = [f"<p>{summary(tests, of)}</p>", *(_finding(test, finding) for test, finding in findings)]
     return page("Payment rehearsal", "Payment rehearsal", parts)
 
 
