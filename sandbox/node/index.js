@@ -157,7 +157,13 @@ async function rehearsal(project, message) {
 /** The name of a test, as node:test, Mocha, Vitest and Jest know it. */
 function nameOf(runner, given) {
   const state = () => globalThis.expect?.getState?.().currentTestName;
-  return runner?.test?.fullTitle?.() ?? given?.fullName ?? given?.task?.fullTestName ?? given?.task?.name ?? given?.name ?? state();
+  return runner?.test?.fullTitle?.() ?? given?.fullName ?? withSuites(given?.task) ?? given?.name ?? state();
+}
+
+function withSuites(task) {
+  const names = [];
+  for (let each = task; each?.name; each = each.suite) names.unshift(each.name);
+  return task && names.join(" ");
 }
 
 class Project {
@@ -246,11 +252,10 @@ class Project {
 
   async ended(error) {
     if (!process.env.SANDBOX_REHEARSAL) return;
-    const failed = error === undefined ? null : error instanceof Error || error?.stack ? error : new Error(String(error));
-    const failure = failed && `${failed.name}: ${String(failed.message).split("\n--- payment sandbox ---")[0].trim()}`;
+    const failure = error === undefined ? null : `${error?.name ?? "Error"}: ${error?.message ?? error}`;
     const jobs = Object.fromEntries([...this.#jobs].map(([name, { period }]) => [name, period]));
     const can = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs };
-    let question = await rehearsal(this, { ends: failure, stack: failed && String(failed.stack), ...can });
+    let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...can });
     while (question.ask) question = await rehearsal(this, await this.#answer(question));
   }
 
@@ -347,7 +352,7 @@ function sandboxed(settings, test) {
     try {
       return await test.call(this, project, ...given);
     } catch (error) {
-      failure = error ?? new Error(String(error));
+      failure = { name: error?.name ?? "Error", message: error?.message ?? String(error), stack: error?.stack };
       throw await project.explain(error);
     } finally {
       await project.ended(failure).finally(() => project.close());

@@ -22,7 +22,7 @@ class Options(NamedTuple):
     """What the options of a rehearsal say, as text."""
 
     budget: str
-    only: str | None
+    only: tuple[str, ...]
     test: str
     one: str | None
     books: str | None
@@ -48,7 +48,9 @@ class Options(NamedTuple):
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
 @click.option("--budget", default="60s", show_default=True, help="How long all runs may take: 90s or 10m.")
-@click.option("--only", metavar="VARIATION", help="Run this variation only, such as webhook:2:twice.")
+@click.option(
+    "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
+)
 @click.option("--test", default="", metavar="NAME", help="Rehearse the tests with this in their names only.")
 @click.option("--one", metavar="COMMAND", help="Runs a single test: 'npx vitest run -t {test}'.")
 @click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
@@ -99,7 +101,7 @@ def _explored(asked: Options) -> "SuiteExplored":
     books = checked("--books", BooksElsewhere, asked.books) if asked.books else None
     plan = Plan(
         seconds,
-        parse_variation(asked.only) if asked.only else (),
+        [parse_variation(name) for name in asked.only],
         asked.test,
         asked.one,
         read_state(asked.name) if asked.goes_on else {},

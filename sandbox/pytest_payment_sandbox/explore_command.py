@@ -4,7 +4,7 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
@@ -21,6 +21,7 @@ from pytest_payment_sandbox.outcome import Output, checked, progress_on_stderr, 
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
+    from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps
     from pytest_payment_sandbox.rehearsal.shops import ShopExplored
 
 KEY: Final = "sandbox-key"
@@ -38,7 +39,7 @@ class Options(NamedTuple):
     books: str | None
     pages: tuple[str, ...]
     budget: str
-    only: str | None
+    only: tuple[str, ...]
     goes_on: bool
     report: Path
     as_json: bool
@@ -78,7 +79,9 @@ class Options(NamedTuple):
 @click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
 @click.option("--pages", multiple=True, metavar="URL", help="A page about an order: /sales/{order_id}.")
 @click.option("--budget", default="5m", show_default=True, help="How long it may take: 90s or 10m.")
-@click.option("--only", metavar="VARIATION", help="Play this variation only, such as webhook:2:twice.")
+@click.option(
+    "--only", multiple=True, metavar="VARIATION", help="Play these variations only: webhook:2:twice."
+)
 @click.option("--continue", "goes_on", is_flag=True, help="Go on where the last exploration was stopped.")
 @click.option(
     "--report",
@@ -102,7 +105,7 @@ def explore(**options: Any) -> None:
 
     asked = Options(**options)
     try:
-        only = parse_variation(asked.only) if asked.only else ()
+        only = [parse_variation(name) for name in asked.only]
         shown = _explored(asked, only)
     except ValueError as wrong:
         fail(str(wrong))
@@ -119,7 +122,7 @@ def explore(**options: Any) -> None:
     output.finish([test], is_partial=is_partial, is_stopped=shown.is_stopped)
 
 
-def _explored(asked: Options, only: Any) -> "ShopExplored":
+def _explored(asked: Options, only: "Sequence[ChangedSteps]") -> "ShopExplored":
     from pytest_payment_sandbox.rehearsal.announced import Outside
     from pytest_payment_sandbox.rehearsal.buying import BuyFails, chromium, read_buy
     from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere

@@ -73,11 +73,12 @@ def _merged(name: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def refuse_unplayed(only: str | None, explored: "Sequence[Explored]") -> None:
-    """End the program if the only variation has no step in any test."""
+def refuse_unplayed(only: Sequence[str], explored: "Sequence[Explored]") -> None:
+    """End the program if one of the only variations has no step in any test."""
     unplayed = [each.unplayed for each in explored]
-    if unplayed and all(unplayed):
-        fail(f"{'; '.join(unplayed[0])}: --only {only} was not played")
+    missed = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
+    if missed:
+        fail(f"{'; '.join(missed)}: --only {' '.join(only)} was not played")
 
 
 def remember(name: str, remembered: "Mapping[str, Remembered]", *, is_partial: bool) -> None:

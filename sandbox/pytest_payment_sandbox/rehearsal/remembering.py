@@ -1,6 +1,6 @@
 """Remembers what was tried, so that a rehearsal that was stopped goes on where it ended."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Final
@@ -8,7 +8,15 @@ from typing import Any, Final
 from payment_sandbox.scenarios.variation import CALLS, WEBHOOK, Asked, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.changes import label_without_job
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Ran, Run, name_of, parse_variation
+from pytest_payment_sandbox.rehearsal.exploring import (
+    ChangedSteps,
+    Explored,
+    Explorer,
+    Ran,
+    Run,
+    name_of,
+    parse_variation,
+)
 from pytest_payment_sandbox.rehearsal.judging import Judged
 
 RESTORED: Final = (*CALLS, WEBHOOK)  # the kinds of steps whose details fit into JSON
@@ -42,6 +50,12 @@ class Tried:
         ran = _digested(play(variation))
         self._runs[name_of(variation)] = _stored(ran)
         return ran
+
+    def only(self, explorer: Explorer, variations: Sequence[ChangedSteps]) -> Explored:
+        """Try these variations and no other."""
+        played = [explorer.only(variation, self.baseline) for variation in variations]
+        unplayed = [problem for each in played for problem in each.unplayed]
+        return played[-1]._replace(tried=len(played), unplayed=unplayed)
 
     @property
     def remembered(self) -> Remembered:

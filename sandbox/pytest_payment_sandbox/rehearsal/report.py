@@ -23,7 +23,7 @@ NOT_THE_SHOP: Final = (
 )
 _LINE: Final = re.compile(
     r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
-    r"|(?:file://)?(?P<file>/[^\s():]+\.\w+)(?::|\()(?P<line>\d+)"
+    r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
 )
 """A frame in a traceback of Python, or in a stack of JavaScript or PHP."""
 
@@ -109,7 +109,7 @@ def lines_of(test: Mapping[str, Any], *, with_name: bool = False) -> list[str]:
     for finding in test["findings"]:
         rows = {
             "test": test["test"] if with_name else "",
-            "line": finding["line"],
+            "fails at": finding["line"],
             "": finding["lesson"],
             "again": finding["again"],
         }

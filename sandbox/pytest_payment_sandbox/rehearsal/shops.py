@@ -1,5 +1,6 @@
 """Explores a shop that has no tests: a customer buys again and again, with one thing changed at a time."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -52,7 +53,7 @@ class Shop:
         self,
         browser: "Browser",
         budget_seconds: float,
-        only: ChangedSteps,
+        only: Sequence[ChangedSteps],
         progress: Progress,
         remembered: Remembered | None = None,
     ) -> ShopExplored:
@@ -74,13 +75,13 @@ class Shop:
 
         def run(variation: ChangedSteps) -> Ran:
             ran = tried.run(variation, lambda changes: self._run(browser, changes)[0])
-            self._problems |= {problem.kind for problem in ran.judged.problems}
+            self._problems |= {problem.kind for problem in ran.judged.problems[:1]}
             progress.note(len(self._problems), until_seconds)
             return ran
 
         explorer = Explorer(run, lambda: monotonic_seconds() < until_seconds, seed=SEED)
         try:
-            explored = explorer.only(only, tried.baseline) if only else explorer.explore(tried.baseline)
+            explored = tried.only(explorer, only) if only else explorer.explore(tried.baseline)
         except KeyboardInterrupt:
             return ShopExplored(explorer.so_far([], 0), tried.remembered, True)
         return ShopExplored(explored, tried.remembered, False)

@@ -39,6 +39,7 @@ CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
 WHOLE: Final = ""
 """The name of all that no test is announced for."""
 TEST: Final = "{test}"
+NUMBER: Final = re.compile(r" #\d+$")  # of a second test with the same name
 SPECIAL: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
 
@@ -48,13 +49,13 @@ class SuiteFails(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is rehearsed: the tests whose names contain ``test``, with the variation ``only`` if there is one.
+    """What is rehearsed: the tests whose names contain ``test``, and the variations ``only``, or all of them.
 
     ``one`` is the command that runs a single test, with ``{test}`` where its name belongs.
     """
 
     budget_seconds: float
-    only: ChangedSteps = ()
+    only: Sequence[ChangedSteps] = ()
     test: str = ""
     one: str | None = None
     remembered: Mapping[str, Remembered] = field(default_factory=dict)
@@ -181,21 +182,18 @@ class Suite:
         self._announce()
         is_stopped = False
         batches = Batches({name: self._explore(name) for name in baselines})
+        explored = batches.explored
         try:
             with batches:
                 while batch := batches.next():
                     for group in self._groups(batch):
                         for test, ran in self._played(group).items():
                             batches.answer(test, ran)
+            explored = {name: self._confirmed(name, explored[name]) for name in baselines}
         except KeyboardInterrupt:
             is_stopped = True
-        explored = batches.explored
-        if not is_stopped:
-            explored = {name: self._confirmed(name, each) for name, each in explored.items()}
-        ordered = {name: explored[name] for name in baselines}
-        return SuiteExplored(
-            ordered, {name: tried.remembered for name, tried in self._tried.items()}, is_stopped
-        )
+        remembered = {name: tried.remembered for name, tried in self._tried.items()}
+        return SuiteExplored({name: explored[name] for name in baselines}, remembered, is_stopped)
 
     def _as_it_is(self) -> dict[str, Ran]:
         self._progress.say(f"runs the suite as it is: {shlex.join(self._command)}")
@@ -244,18 +242,14 @@ class Suite:
                 seed=crc32(name.encode()) if name else SEED,
             )
             try:
-                return (
-                    explorer.only(plan.only, tried.baseline)
-                    if plan.only
-                    else explorer.explore(tried.baseline)
-                )
+                return tried.only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
             except Stopped:
                 return explorer.so_far([], 0)
 
         return explore
 
     def _note(self, name: str, ran: Ran) -> Ran:
-        self._problems |= {(name, problem.kind) for problem in ran.judged.problems}
+        self._problems |= {(name, problem.kind) for problem in ran.judged.problems[:1]}
         self._progress.note(len(self._problems), self._until_seconds)
         return ran
 
@@ -293,8 +287,7 @@ class Suite:
         names = list(group)
         if self._plan.one is None or len(names) != 1 or names == [WHOLE]:
             return self._command
-        pattern = SPECIAL.sub(r"\\\g<0>", names[0].partition(" #")[0])
-        return [word.replace(TEST, pattern) for word in shlex.split(self._plan.one)]
+        return [word.replace(TEST, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
 
     def _confirmed(self, name: str, explored: Explored) -> Explored:
         """Play findings again alone, if they were found beside variations of other tests."""
@@ -345,6 +338,12 @@ class Suite:
         if process.returncode == 0:
             return None, output
         return f"exit code {process.returncode}\n{output[-OUTPUT_MAX:]}", output
+
+
+def pattern_of(test: str) -> str:
+    """The regular expression by which runners select a test; those of node:test know no names of suites."""
+    name = NUMBER.sub("", test).rpartition(" > ")[2]
+    return SPECIAL.sub(r"\\\g<0>", name)
 
 
 def _end_group(process: "subprocess.Popen[str]") -> None:
