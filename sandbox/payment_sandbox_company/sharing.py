@@ -25,7 +25,7 @@ from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Storage
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import history_row, read_records
-from payment_sandbox.storage.rows import Row, RowStore, Written
+from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import bring_up
 from payment_sandbox_company.places import (
     JOB,
@@ -354,7 +354,7 @@ class SharedStore(RowStore):
         """Whether any server has something to send."""
         return bool(self.place.jobs)
 
-    def write(self, change: ChangeSet, written: Written) -> None:
+    def write(self, change: ChangeSet, written: RowChanges) -> None:
         """Commit it in the project's transaction."""
         place, shared = self.place, self._shared(change, written)
         place.version = self.database.add(shared) if place.session is None else place.session.commit(shared)
@@ -377,7 +377,7 @@ class SharedStore(RowStore):
         if written.chosen is not None:
             place.chosen = written.chosen
 
-    def _shared(self, change: ChangeSet, written: Written) -> SharedWritten:
+    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedWritten:
         place, others = self.place, change.others
         assert others is not None, "the store is shared"
         lets_go = place.lets_clock_go and place.clock_holder == place.own_hold

@@ -1,49 +1,12 @@
-"""The command that rehearses a suite in any language."""
+"""The commands that rehearse a suite in any language, and a shop without tests."""
 
-import shlex
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any
 
 import click
 
-from payment_sandbox.cli.noted import JSON, format_option
-from payment_sandbox.cli.options import fail
-from pytest_payment_sandbox.outcome import Output, checked, progress_on_stderr, refuse_unplayed, remember
-
-if TYPE_CHECKING:
-    from pytest_payment_sandbox.rehearsal.exploring import RehearsalFinding
-    from pytest_payment_sandbox.rehearsal.suites import SuiteExplored
-
-WHOLE: Final = ""  # the name of what no test is announced for
-
-
-class Options(NamedTuple):
-    """What the options of a rehearsal say, as text."""
-
-    budget: str
-    only: tuple[str, ...]
-    test: str
-    one: str | None
-    books: str | None
-    pages: tuple[str, ...]
-    goes_on: bool
-    report: Path | None
-    as_json: bool
-    form: str
-    command: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """The command as users type it."""
-        return shlex.join(self.command)
-
-    def again(self, test: str, finding: "RehearsalFinding") -> str:
-        """The command that plays a finding of a test again."""
-        named = {"--test": test, "--one": self.one, "--books": self.books}
-        words = [part for option, text in named.items() if text for part in (option, text)]
-        words += [part for page in self.pages for part in ("--pages", page)]
-        return f'payment-sandbox rehearse --only "{finding.name}" {shlex.join([*words, "--"])} {self.name}'
+from payment_sandbox.cli.noted import format_option
+from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
@@ -73,54 +36,50 @@ def rehearse(**options: Any) -> None:
     project of the helpers for Node and PHP is judged on its own; without them, the exit code is the verdict.
     The suite runs as it is first, and must pass.
     """
-    from pytest_payment_sandbox.rehearsal.suites import SuiteFails
+    from pytest_payment_sandbox.command_runs import rehearse_suite
 
-    asked = Options(**options)
-    try:
-        explored = _explored(asked)
-    except (SuiteFails, ValueError) as wrong:
-        fail(str(wrong))
-    except OSError as error:
-        fail(f"cannot run {asked.command[0]!r}: {error.strerror}")
-    _tell(asked, explored)
+    rehearse_suite(SuiteOptions(**options))
 
 
-def _explored(asked: Options) -> "SuiteExplored":
-    from pytest_payment_sandbox.rehearsal.announced import Outside
-    from pytest_payment_sandbox.rehearsal.exploring import parse_variation
-    from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere
-    from pytest_payment_sandbox.rehearsal.run import check_report, seconds_of
-    from pytest_payment_sandbox.rehearsal.state_file import read_state
-    from pytest_payment_sandbox.rehearsal.suites import TEST, Plan, Suite
+@click.command(epilog="Example: payment-sandbox explore --shop http://localhost:3000 --buy buy.yaml")
+@click.option("--shop", required=True, metavar="URL", help="Where the shop runs: http://localhost:3000.")
+@click.option(
+    "--buy",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The steps of a customer in the shop, as YAML.",
+)
+@click.option(
+    "--sandbox",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    metavar="URL",
+    help="Where the shop expects the sandbox; this command serves it there.",
+)
+@click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
+@click.option("--pages", multiple=True, metavar="URL", help="A page about an order: /sales/{order_id}.")
+@click.option("--budget", default="5m", show_default=True, help="How long it may take: 90s or 10m.")
+@click.option(
+    "--only", multiple=True, metavar="VARIATION", help="Play these variations only: webhook:2:twice."
+)
+@click.option("--continue", "goes_on", is_flag=True, help="Go on where the last exploration was stopped.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="exploration.html",
+    show_default=True,
+    help="Write it, with pictures, into this .html or .json file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@format_option
+@click.argument("command", nargs=-1)
+def explore(**options: Any) -> None:
+    """Buy in a shop that has no tests again and again, with one thing changed at a time.
 
-    seconds = checked("--budget", seconds_of, asked.budget)
-    if asked.report is not None:
-        checked("--report", check_report, str(asked.report))
-    if asked.one is not None and TEST not in asked.one:
-        fail(f"--one takes a command with {TEST} where the name of the test belongs, not {asked.one!r}")
-    books = checked("--books", BooksElsewhere, asked.books) if asked.books else None
-    plan = Plan(
-        seconds,
-        [parse_variation(name) for name in asked.only],
-        asked.test,
-        asked.one,
-        read_state(asked.name) if asked.goes_on else {},
-    )
-    return Suite(asked.command, Outside(books, asked.pages), progress_on_stderr()).explore(plan)
+    The shop runs already, and uses the sandbox at the address of --sandbox with the key sandbox-key; or
+    COMMAND starts it, with SANDBOX_URL and SANDBOX_API_KEY. Its pages judge what it makes of each change, and
+    its books if it tells them.
+    """
+    from pytest_payment_sandbox.command_runs import explore_shop
 
-
-def _tell(asked: Options, explored: "SuiteExplored") -> None:
-    """Remember what is needed to go on, print and write the report, and exit."""
-    from pytest_payment_sandbox.rehearsal.report import report_of
-
-    refuse_unplayed(asked.only, list(explored.tests.values()))
-    tests = [
-        report_of(name or asked.name, each, partial(asked.again, name))
-        for name, each in explored.tests.items()
-    ]
-    is_partial = explored.is_stopped or any(test["left"] for test in tests)
-    if not asked.only:
-        remember(asked.name, explored.remembered, is_partial=is_partial)
-    of = "suite" if list(explored.tests) == [WHOLE] else "test"
-    output = Output(asked.name, asked.report, JSON if asked.as_json else asked.form, of)
-    output.finish(tests, is_partial=is_partial, is_stopped=explored.is_stopped)
+    explore_shop(ShopOptions(**options))

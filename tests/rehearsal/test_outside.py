@@ -9,18 +9,17 @@ import pytest
 import requests
 
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.scenarios.variation import READ, WEBHOOK, Asked, Step
-from pytest_payment_sandbox.rehearsal.batches import Batches, Stopped
+from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.buying import read_buy
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Ran, parse_variation
-from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint, NoAnswer
+from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint, NoHelperAnswer
 from pytest_payment_sandbox.rehearsal.judging import Judged
 from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere, BooksUnreadable
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
-from pytest_payment_sandbox.rehearsal.remembering import Tried
+from pytest_payment_sandbox.rehearsal.remembering import TriedVariations
 from pytest_payment_sandbox.rehearsal.report import shop_line
-from pytest_payment_sandbox.rehearsal.suites import pattern_of
+from pytest_payment_sandbox.rehearsal.suites import NoMoreRuns, SharedRuns, pattern_of
 from tests.support.projects import made_project
 
 TWICE = parse_variation("webhook:1:twice")
@@ -50,7 +49,7 @@ class TestsOfARun:
         ):
             try:
                 self.answers.append(ask())
-            except (AssertionError, NoAnswer) as wrong:
+            except (AssertionError, NoHelperAnswer) as wrong:
                 self.answers.append(f"{type(wrong).__name__}: {wrong}")
 
 
@@ -125,7 +124,7 @@ def test_books_that_cannot_be_read_say_why(source: str, words: str) -> None:
 
 def ran(*problems: BookProblem, state: object = "paid", steps: tuple[Step, ...] = ()) -> Ran:
     """A run with these problems."""
-    shown = steps or (Step(WEBHOOK, 1, "the webhook", Asked("", "")),)
+    shown = steps or (Step(WEBHOOK, 1, "the webhook", ShopCall("", "")),)
     trace = tuple(f"{step.name} {step.label}" for step in shown)
     return Ran(Judged(list(problems), trace, (state,)), list(shown), list(TWICE), "line", "picture")
 
@@ -136,12 +135,12 @@ def test_what_was_tried_is_remembered() -> None:
 
     def play(variation: ChangedSteps) -> Ran:
         played.append(variation)
-        new = Step(READ, 2, "the shop's GET", Asked("GET", "/v1/orders/x/"))
+        new = Step(READ, 2, "the shop's GET", ShopCall("GET", "/v1/orders/x/"))
         return ran(BookProblem("paid-twice", "twice"), steps=(*ran().steps, new))
 
-    first = Tried(ran())
+    first = TriedVariations(ran())
     shown = first.run(TWICE, play)
-    again = Tried(ran(), first.remembered)
+    again = TriedVariations(ran(), first.remembered)
     assert again.count == 1
     known = again.run(TWICE, play)
     assert played == [TWICE]
@@ -151,7 +150,7 @@ def test_what_was_tried_is_remembered() -> None:
     assert (known.timeline, known.picture) == ("line", "picture")
     again.run(LOST, play)
     assert played == [TWICE, LOST]
-    assert Tried(ran(state="unpaid"), first.remembered).count == 0, "the test has changed since"
+    assert TriedVariations(ran(state="unpaid"), first.remembered).count == 0, "the test has changed since"
 
 
 def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
@@ -177,13 +176,13 @@ def test_tests_share_runs_and_stop_together() -> None:
                 for _ in range(count):
                     play(TWICE)
                     seen[name].append(TWICE)
-            except Stopped:
+            except NoMoreRuns:
                 return Explored([], -1, 0, [])
             return Explored([], count, 0, [])
 
         return explore
 
-    batches = Batches({"one": exploration("one", 1), "two": exploration("two", 9)})
+    batches = SharedRuns({"one": exploration("one", 1), "two": exploration("two", 9)})
     with batches:
         assert set(batches.next()) == {"one", "two"}
         batches.answer("one", ran())

@@ -3,24 +3,22 @@
 import os
 import shutil
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
 from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from playwright.sync_api import Browser, BrowserContext, Error, Locator, Request, Route, sync_playwright
 
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.scenarios.documents import parse_yaml
-from payment_sandbox.scenarios.variation import Repeat
+from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.serving.threads import start
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Locator, Request, Route
+from payment_sandbox.testing.shops.pressing import POST, Pressing, with_number
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -31,6 +29,7 @@ TEXT_MAX: Final = 200  # characters of a page in an error
 KEYS: Final = ("open", "steps", "returned")
 ACTIONS: Final = ("click", "fill", "select", "check")
 WITH_VALUE: Final = ("fill", "select")
+KNOWN: Final = ", ".join(f"{name} with a value in with" if name in WITH_VALUE else name for name in ACTIONS)
 CHOICES: Final = (
     '[data-testid="method-credit-card"]',
     '[data-testid^="method-"]',
@@ -76,44 +75,52 @@ def read_buy(file: Path) -> Buy:
     Raises:
         ValueError: it is wrong; says where, and what was expected.
     """
+    document = _parsed(file)
+    data = document.data
+    if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
+        raise _wrong(document, file, "", "expected open, steps and, if you like, returned")
+    steps = data.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise _wrong(document, file, "steps", "expected a list of steps")
+    read = []
+    for number, step in enumerate(steps, 1):
+        if (action := _action_of(step)) is None:
+            path = f"steps[{number - 1}]"
+            raise _wrong(document, file, path, f"step {number}: expected one of {KNOWN}, not {step!r}")
+        read.append(BuyStep(f"step {number}", action, str(step[action]), str(step.get("with", ""))))
+    return Buy(str(file), str(data["open"]), read, str(data.get("returned", "")))
+
+
+def _parsed(file: Path) -> Document:
     try:
-        document = parse_yaml(file.read_text(encoding="utf-8"), str(file))
+        return parse_yaml(file.read_text(encoding="utf-8"), str(file))
     except OSError as error:
         raise ValueError(f"cannot read {str(file)!r}: {error.strerror}") from error
     except Invalid as invalid:
         raise ValueError("; ".join(violation.placed() for violation in invalid.violations)) from invalid
 
-    def wrong(path: str, expected: str) -> ValueError:
-        line = document.place_of(path).line
-        return ValueError(f"{file}:{line}: {expected}")
 
-    data = document.data
-    if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
-        raise wrong("", "expected open, steps and, if you like, returned, as in the documentation")
-    steps = data.get("steps")
-    if not isinstance(steps, list) or not steps:
-        raise wrong("steps", "expected a list of steps")
-    read = []
-    for index, step in enumerate(steps):
-        action = next((name for name in ACTIONS if isinstance(step, dict) and name in step), None)
-        if action is None or set(step) - {action, "with"} or (action in WITH_VALUE) != ("with" in step):
-            known = ", ".join(
-                f"{name} with a value in with" if name in WITH_VALUE else name for name in ACTIONS
-            )
-            raise wrong(f"steps[{index}]", f"step {index + 1}: expected one of {known}, not {step!r}")
-        read.append(BuyStep(f"step {index + 1}", action, str(step[action]), str(step.get("with", ""))))
-    return Buy(str(file), str(data["open"]), read, str(data.get("returned", "")))
+def _wrong(document: Document, file: Path, path: str, expected: str) -> ValueError:
+    return ValueError(f"{file}:{document.position_of(path).line}: {expected}")
+
+
+def _action_of(step: object) -> str | None:
+    """The action of a step; None if the step is none."""
+    if not isinstance(step, dict):
+        return None
+    action = next((name for name in ACTIONS if name in step), None)
+    if action is None or set(step) - {action, "with"}:
+        return None
+    return action if (action in WITH_VALUE) == ("with" in step) else None
 
 
 @contextmanager
-def chromium() -> "Iterator[Browser]":
+def chromium() -> Iterator[Browser]:
     """A browser without a window: the system's Chromium, or Playwright's own.
 
     Raises:
         BuyFails: there is none.
     """
-    from playwright.sync_api import Error, sync_playwright
-
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     flags = [*FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
@@ -131,14 +138,22 @@ def chromium() -> "Iterator[Browser]":
                 browser.close()
 
 
-Press = Callable[[str, str], Repeat | None]
-"""Notes that a form is submitted; whether and when it is submitted again."""
+class Press(Protocol):
+    """Notes that a form is submitted; says how, if it goes another way."""
+
+    def __call__(self, method: str, path: str, *, has_number: bool) -> Pressing | None:
+        """Note it."""
+        ...
+
+
+Forms = dict[int, bool]
+"""The steps that submit a form, and whether it has a whole number."""
 
 
 class Customer:
     """One customer, with cookies of their own."""
 
-    def __init__(self, context: "BrowserContext", buy: Buy, shop: str, sandbox: str) -> None:
+    def __init__(self, context: BrowserContext, buy: Buy, shop: str, sandbox: str) -> None:
         self._context = context
         self._buy = buy
         self._shop = shop
@@ -148,7 +163,7 @@ class Customer:
         self._cookies: dict[str, str] = {}
         self.pictures: dict[str, bytes] = {}  # of the pages that were looked at, by address
 
-    def buys(self, press: Press, forms: set[int]) -> None:
+    def buys(self, press: Press, forms: Forms) -> None:
         """Buy, pay, and return to the shop; ``forms`` are the steps that are known to submit one.
 
         Raises:
@@ -162,8 +177,6 @@ class Customer:
 
     def sees(self, url: str) -> str | None:
         """What a page of the shop says, with a picture of it; None if there is none."""
-        from playwright.sync_api import Error
-
         if urlsplit(url).netloc == "":
             url = urljoin(f"{self._shop}/", url)
         tab = self._context.new_page()
@@ -203,42 +216,39 @@ class Customer:
     # Steps
 
     def _go(self, url: str, place: str) -> None:
-        from playwright.sync_api import Error
-
         try:
             self._page.goto(url, wait_until="load")
         except Error as error:
             reason = error.message.partition("\n")[0]
             raise BuyFails(f"{self._buy.file}, {place}: {url} does not open: {reason}") from error
 
-    def _do(self, step: BuyStep, number: int, press: Press, forms: set[int]) -> None:
-        from playwright.sync_api import Error
-
+    def _do(self, step: BuyStep, number: int, press: Press, forms: Forms) -> None:
         place = self._page.locator(step.selector).first
-        posts: list[str] = []
+        posts: list[bytes] = []
 
-        def note(request: "Request") -> None:
-            if request.method == "POST" and request.url.startswith(self._shop):
-                posts.append(urlsplit(request.url).path)
+        def note(request: Request) -> None:
+            if request.method == POST and request.url.startswith(self._shop):
+                posts.append(request.post_data_buffer or b"")
 
-        repeat = press("POST", step.selector) if number in forms else None
+        is_known = number in forms
+        pressing = press(POST, step.selector, has_number=forms[number]) if is_known else None
         self._page.on("request", note)
         try:
-            if repeat is not None:
-                self._page.route(f"{self._shop}/**", _Repeated(repeat).route)
+            if pressing is not None:
+                self._page.route(f"{self._shop}/**", _Pressed(pressing).route)
             self._act(step, place)
             self._page.wait_for_load_state("load")
         except Error as error:
             raise self._failed(step, error) from error
         finally:
             self._page.remove_listener("request", note)
-            if repeat is not None:
+            if pressing is not None:
                 self._page.unroute(f"{self._shop}/**")
-        if posts and number not in forms:
-            forms.add(number)
-            press("POST", step.selector)
+        if posts and not is_known:
+            forms[number] = with_number(posts[0], 1) != posts[0]
+            press(POST, step.selector, has_number=forms[number])
 
-    def _act(self, step: BuyStep, place: "Locator") -> None:
+    def _act(self, step: BuyStep, place: Locator) -> None:
         if step.action == "fill":
             place.fill(step.value)
         elif step.action == "select":
@@ -267,8 +277,6 @@ class Customer:
 
     def _pays(self) -> None:
         """Choose what there is to choose, pay once, and go back to the shop, whatever has come of it."""
-        from playwright.sync_api import Error
-
         has_paid = False
         try:
             for _ in range(PAYMENT_PAGES_MAX):
@@ -317,29 +325,33 @@ class Customer:
             )
 
 
-class _Repeated:
-    """Submits a form a second time: before the browser does, or at the same moment."""
+class _Pressed:
+    """Submits a form another way: a second time, before the browser or with it, or with another number."""
 
-    def __init__(self, repeat: Repeat) -> None:
-        self._at_once = repeat.at_once
+    def __init__(self, pressing: Pressing) -> None:
+        self._pressing = pressing
         self._is_done = False
 
-    def route(self, route: "Route", request: "Request") -> None:
-        """Handle a request of the page."""
-        if request.method != "POST" or self._is_done:
+    def route(self, route: Route, request: Request) -> None:
+        """Handle a request of the page; only the first form is the one."""
+        body = request.post_data_buffer or b""
+        if request.method != POST or self._is_done:
             route.continue_()
             return
         self._is_done = True
+        if self._pressing.more:
+            route.continue_(post_data=with_number(body, self._pressing.more))
+            return
         headers = {name: value for name, value in request.all_headers().items() if not name.startswith(":")}
         headers.pop("content-length", None)
-        again = Thread(target=_post, args=(request.url, headers, request.post_data_buffer), daemon=True)
+        again = Thread(target=_post, args=(request.url, headers, body), daemon=True)
         start(again)
-        if not self._at_once:
+        if not self._pressing.at_once:
             again.join(REQUEST_SECONDS_MAX)
         route.continue_()
 
 
-def _post(url: str, headers: Mapping[str, str], body: bytes | None) -> None:
+def _post(url: str, headers: Mapping[str, str], body: bytes) -> None:
     with suppress(requests.RequestException):
         requests.post(
             url, data=body, headers=dict(headers), allow_redirects=False, timeout=REQUEST_SECONDS_MAX

@@ -26,7 +26,7 @@ Message = dict[str, Any]
 """What a helper sends, or gets: JSON."""
 
 
-class NoAnswer(Exception):
+class NoHelperAnswer(Exception):
     """A helper did not answer a question, or says that it cannot."""
 
 
@@ -63,19 +63,19 @@ class Conversation:
         self._questions: SimpleQueue[Message] = SimpleQueue()
         self._answers: SimpleQueue[Message] = SimpleQueue()
 
-    def books(self) -> list[Any]:
+    def books(self) -> list[object]:
         """Ask for the shop's books.
 
         Raises:
             AssertionError: a rule of the shop's own does not hold.
-            NoAnswer: they cannot be read.
+            NoHelperAnswer: they cannot be read.
         """
         answer = self._ask({"ask": "books"})
         if "wrong" in answer:
             raise AssertionError(str(answer["wrong"]))
         entries = answer.get("books")
         if not isinstance(entries, list):
-            raise NoAnswer(f"the books are a list of entries, not {entries!r}")
+            raise NoHelperAnswer(f"the books are a list of entries, not {entries!r}")
         return entries
 
     def page(self, url: str) -> str | None:
@@ -87,7 +87,7 @@ class Conversation:
         """Let a job of the shop run; return why it failed, if it did."""
         try:
             self._ask({"ask": "job", "job": name})
-        except NoAnswer as failed:
+        except NoHelperAnswer as failed:
             return str(failed)
         return None
 
@@ -96,11 +96,11 @@ class Conversation:
         try:
             answer = self._answers.get(timeout=ANSWER_SECONDS_MAX)
         except Empty:
-            raise NoAnswer(
+            raise NoHelperAnswer(
                 f"the suite did not answer for its {question['ask']} in {ANSWER_SECONDS_MAX:.0f} s"
             ) from None
         if "error" in answer:
-            raise NoAnswer(str(answer["error"]).partition("\n")[0])
+            raise NoHelperAnswer(str(answer["error"]).partition("\n")[0])
         return answer
 
     def end(self) -> None:
@@ -144,7 +144,7 @@ class HelperEndpoint:
         self._conversations: dict[str, Conversation] = {}
         endpoint = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class HelperRequest(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 try:
@@ -159,10 +159,10 @@ class HelperEndpoint:
                     self.end_headers()
                     self.wfile.write(body)
 
-            def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the name in the base class)
+            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the name in the base class)
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), HelperRequest)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import requests
@@ -94,7 +94,7 @@ def page_at(url: str) -> str | None:
     if urlsplit(url).hostname not in LOOPBACK:
         return None
     try:
-        answer: Any = requests.get(url, timeout=SECONDS_MAX)
+        answer = requests.get(url, timeout=SECONDS_MAX)
     except requests.RequestException:
         return None
     return answer.text if answer.status_code == HTTPStatus.OK else None

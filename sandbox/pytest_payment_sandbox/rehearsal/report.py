@@ -36,11 +36,12 @@ figure { margin: 1rem 0; } img { border: 1px solid #4d5c5a; }
 figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
 """
 
-Tests = Sequence[Mapping[str, Any]]
-"""The rehearsed tests: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
+TestReport = dict[str, Any]
+"""A rehearsed test: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
+Tests = Sequence[TestReport]
 
 
-def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> dict[str, Any]:
+def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> TestReport:
     """What the variations of one test showed; ``again`` is the command that plays a finding again."""
     return {
         "test": name,
@@ -103,7 +104,7 @@ def _is_foreign(file: str) -> bool:
     return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
 
 
-def lines_of(test: Mapping[str, Any], *, with_name: bool = False) -> list[str]:
+def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
     """The findings of a test for people; ``with_name`` where the report is about several tests."""
     lines: list[str] = []
     for finding in test["findings"]:
@@ -160,7 +161,7 @@ def summary(tests: Tests, of: str = "test") -> str:
     return f"{count} rehearsed in {ways}{no_time}: {number}"
 
 
-def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:
+def _finding(test: TestReport, finding: Mapping[str, str]) -> str:
     again = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
     line = f" at {escape(finding['line'])}" if finding["line"] else ""
     return (

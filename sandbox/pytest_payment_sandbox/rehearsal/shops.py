@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from playwright.sync_api import Browser, ViewportSize
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.order import Order
@@ -16,18 +18,15 @@ from pytest_payment_sandbox.rehearsal.buying import Buy, BuyFails, Customer, as_
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran
 from pytest_payment_sandbox.rehearsal.judging import Ends, Judged, Trial, judge, not_judged
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
-from pytest_payment_sandbox.rehearsal.remembering import Remembered, Tried
+from pytest_payment_sandbox.rehearsal.remembering import Remembered, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import Mails, Showing, normalized, pages_of
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ViewportSize
-
 SEED: Final = 7
-VIEWPORT: "Final[ViewportSize]" = {"width": 960, "height": 540}
+VIEWPORT: Final[ViewportSize] = {"width": 960, "height": 540}
 
 
-class ShopExplored(NamedTuple):
+class ExploredShop(NamedTuple):
     """What the variations of a purchase have shown, and what to remember of them."""
 
     explored: Explored
@@ -35,7 +34,7 @@ class ShopExplored(NamedTuple):
     is_stopped: bool
 
 
-class Shop:
+class ShopInBrowser:
     """A shop that runs, and uses a project of a server in this process."""
 
     def __init__(self, url: str, buy: Buy, project: Project, sandbox: str, outside: Outside) -> None:
@@ -44,19 +43,19 @@ class Shop:
         self._project = project
         self._sandbox = sandbox
         self._outside = outside
-        self._forms: set[int] = set()
+        self._forms: dict[int, bool] = {}
         self._ends: Ends = {}
         self._baseline: Judged | None = None
         self._problems: set[str] = set()
 
     def explore(
         self,
-        browser: "Browser",
+        browser: Browser,
         budget_seconds: float,
         only: Sequence[ChangedSteps],
         progress: Progress,
         remembered: Remembered | None = None,
-    ) -> ShopExplored:
+    ) -> ExploredShop:
         """Buy as it is, then in its variations, as long as there is time.
 
         Raises:
@@ -66,7 +65,7 @@ class Shop:
         until_seconds = begun + budget_seconds
         progress.say(f"buys as it is in {self.url}, along {self._buy.file}")
         baseline = self._as_it_is(browser)
-        tried = Tried(baseline, remembered)
+        tried = TriedVariations(baseline, remembered)
         left = duration(until_seconds - monotonic_seconds())
         progress.say(
             f"changes one thing at a time; a purchase takes {monotonic_seconds() - begun:.1f} s, {left} left"
@@ -83,10 +82,10 @@ class Shop:
         try:
             explored = tried.only(explorer, only) if only else explorer.explore(tried.baseline)
         except KeyboardInterrupt:
-            return ShopExplored(explorer.so_far([], 0), tried.remembered, True)
-        return ShopExplored(explored, tried.remembered, False)
+            return ExploredShop(explorer.so_far([], 0), tried.remembered, True)
+        return ExploredShop(explored, tried.remembered, False)
 
-    def _as_it_is(self, browser: "Browser") -> Ran:
+    def _as_it_is(self, browser: Browser) -> Ran:
         ran, failure = self._run(browser, ())
         hint = f"it has to use SANDBOX_URL={self._sandbox} with the key {self._project.masking.api_key}"
         if not ran.steps and (failure is None or self._forms):
@@ -97,7 +96,7 @@ class Shop:
         self._baseline = ran.judged
         return ran
 
-    def _run(self, browser: "Browser", variation: ChangedSteps) -> tuple[Ran, str | None]:
+    def _run(self, browser: Browser, variation: ChangedSteps) -> tuple[Ran, str | None]:
         project = self._project
         project.reset()
         customer = Customer(browser.new_context(viewport=VIEWPORT), self._buy, self.url, self._sandbox)

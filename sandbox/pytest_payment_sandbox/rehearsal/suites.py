@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Condition, Thread
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -20,27 +21,104 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
+from payment_sandbox.serving.threads import start
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Outside, TestMemory, unended
-from pytest_payment_sandbox.rehearsal.batches import Batches, Explore, Stopped
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint
 from pytest_payment_sandbox.rehearsal.judging import Judged, judged_without_books
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, leaks_in_output
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
-from pytest_payment_sandbox.rehearsal.remembering import Remembered, Tried
+from pytest_payment_sandbox.rehearsal.remembering import Remembered, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
 SECONDS_MORE: Final = 20.0  # than the first run took, for a run in which something hangs
 OUTPUT_MAX: Final = 4000  # characters that are shown
 SEED: Final = 7
 CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
+NOTHING: Final = "the suite made no call to SANDBOX_URL, so there is nothing to change"
 WHOLE: Final = ""
 """The name of all that no test is announced for."""
 TEST: Final = "{test}"
 NUMBER: Final = re.compile(r" #\d+$")  # of a second test with the same name
 SPECIAL: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
+
+
+Explore = Callable[[Callable[[ChangedSteps], Ran]], Explored]
+"""Explores one test, given how a variation of it is run."""
+
+
+class NoMoreRuns(Exception):
+    """No more variations are run."""
+
+
+class SharedRuns:
+    """Lets each test be explored on a thread of its own; their variations are collected for the next run."""
+
+    def __init__(self, explorations: Mapping[str, Explore]) -> None:
+        self._changed = Condition()
+        self._live = set(explorations)
+        self._asked: dict[str, ChangedSteps] = {}
+        self._answers: dict[str, Ran] = {}
+        self._is_over = False
+        self._failure: BaseException | None = None
+        self.explored: dict[str, Explored] = {}
+        self._threads = [
+            Thread(target=self._explore, args=each, name="exploration", daemon=True)
+            for each in explorations.items()
+        ]
+
+    def next(self) -> dict[str, ChangedSteps]:
+        """Wait for the next variation of each test; empty at the end.
+
+        Raises:
+            Exception: the exploration of a test has failed with it.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._live == set(self._asked) or self._failure is not None)
+            if self._failure is not None:
+                raise self._failure
+            asked, self._asked = self._asked, {}
+        return asked
+
+    def answer(self, test: str, ran: Ran) -> None:
+        """Hand a test what its variation has shown."""
+        with self._changed:
+            self._answers[test] = ran
+            self._changed.notify_all()
+
+    def __enter__(self) -> "SharedRuns":
+        for thread in self._threads:
+            start(thread)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the explorations; each reports what it has tried until now."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _explore(self, test: str, explore: Explore) -> None:
+        try:
+            self.explored[test] = explore(lambda variation: self._run(test, variation))
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            with self._changed:
+                self._live.discard(test)
+                self._changed.notify_all()
+
+    def _run(self, test: str, variation: ChangedSteps) -> Ran:
+        with self._changed:
+            self._asked[test] = variation
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: test in self._answers or self._is_over)
+            if test not in self._answers:
+                raise NoMoreRuns
+            return self._answers.pop(test)
 
 
 class SuiteFails(Exception):
@@ -158,7 +236,7 @@ class Suite:
         self._outside = outside
         self._progress = progress
         self._memories: dict[str, TestMemory] = {}
-        self._tried: dict[str, Tried] = {}
+        self._tried: dict[str, TriedVariations] = {}
         self._problems: set[tuple[str, str]] = set()  # the kinds of each test
         self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that were played beside others
         self._limit_seconds: float | None = None
@@ -177,11 +255,11 @@ class Suite:
         self._until_seconds = monotonic_seconds() + plan.budget_seconds
         baselines = self._chosen(self._as_it_is())
         self._tried = {
-            name: Tried(baseline, plan.remembered.get(name)) for name, baseline in baselines.items()
+            name: TriedVariations(baseline, plan.remembered.get(name)) for name, baseline in baselines.items()
         }
         self._announce()
         is_stopped = False
-        batches = Batches({name: self._explore(name) for name in baselines})
+        batches = SharedRuns({name: self._explore(name) for name in baselines})
         explored = batches.explored
         try:
             with batches:
@@ -203,16 +281,11 @@ class Suite:
         if failure is not None:
             raise SuiteFails(f"the suite fails as it is: {failure}")
         rans = run.rans(None)
-        broken = [test.error for test in run.tests.values() if test.error]
-        if broken:
-            raise SuiteFails(broken[0])
-        if not any(ran.steps for ran in rans.values()):
-            raise SuiteFails("the suite made no call to SANDBOX_URL, so there is nothing to change")
         self._limit_seconds = self._suite_seconds + SECONDS_MORE
-        self._memories = {name: test.memory for name, test in run.tests.items()}
-        for name, memory in self._memories.items():
-            memory.baseline = rans[name].judged if name in rans else None
-        return {name: ran for name, ran in rans.items() if ran.steps}
+        for name, test in run.tests.items():
+            self._memories[name] = test.memory
+            test.memory.baseline = rans[name].judged if name in rans else None
+        return _usable(run, rans)
 
     def _chosen(self, baselines: dict[str, Ran]) -> dict[str, Ran]:
         wanted = self._plan.test
@@ -243,7 +316,7 @@ class Suite:
             )
             try:
                 return tried.only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
-            except Stopped:
+            except NoMoreRuns:
                 return explorer.so_far([], 0)
 
         return explore
@@ -338,6 +411,15 @@ class Suite:
         if process.returncode == 0:
             return None, output
         return f"exit code {process.returncode}\n{output[-OUTPUT_MAX:]}", output
+
+
+def _usable(run: _SuiteRun, rans: Mapping[str, Ran]) -> dict[str, Ran]:
+    """What can be varied of the suite as it is."""
+    usable = {name: ran for name, ran in rans.items() if ran.steps}
+    problems = [test.error for test in run.tests.values() if test.error]
+    if problems or not usable:
+        raise SuiteFails([*problems, NOTHING][0])
+    return usable
 
 
 def pattern_of(test: str) -> str:
