@@ -4,7 +4,7 @@ Interactions and outcomes are derived from the engine: its effects, actions, ref
 scenarios. A cell is filled by variations of the catalogue, or left out for a reason.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from payment_sandbox.forms.fields import Choice
@@ -186,16 +186,18 @@ LEFT_OUT: Final[Mapping[Cell, str]] = {
 
 
 def cells() -> list[Cell]:
-    """Every cell of the space."""
-    every = [
-        *(Cell(kind, outcome) for kind in CALLS for outcome in _outcomes_of_calls()),
-        *(Cell(CHANGE, refusal) for refusal in _refusals()),
-        *(Cell(WEBHOOK, effect.key) for effect in _below(WebhookEffect) if hasattr(effect, "key")),
-        *(cell for action in _actions() for cell in _cells_of(action)),
-        *(Cell(ATTEMPT, outcome) for outcome in _outcomes_of_attempts()),
-        *(Cell(PRESS, outcome) for outcome in (TWICE, TOGETHER, VALUES, ANOTHER, UNLIKE)),
-        *(Cell(JOB, outcome) for outcome in (TWICE, TOGETHER, NEVER, LATE, VALUES)),
+    """Return every cell of the space, each once."""
+    webhooks = [effect.key for effect in _below(WebhookEffect) if hasattr(effect, "key")]
+    outcomes: list[tuple[str, Iterable[str]]] = [
+        *((kind, _outcomes_of_calls()) for kind in CALLS),
+        (CHANGE, _refusals()),
+        (WEBHOOK, webhooks),
+        *((action.name, _outcomes_of(action)) for action in _actions()),
+        (ATTEMPT, _outcomes_of_attempts()),
+        (PRESS, (TWICE, TOGETHER, VALUES, ANOTHER, UNLIKE)),
+        (JOB, (TWICE, TOGETHER, NEVER, LATE, VALUES)),
     ]
+    every = (Cell(interaction, outcome) for interaction, each in outcomes for outcome in each)
     return list(dict.fromkeys(every))
 
 
@@ -251,12 +253,10 @@ def _actions() -> Iterator[Action]:
         yield from (Action(actor, name) for name in names)
 
 
-def _cells_of(action: Action) -> Iterator[Cell]:
+def _outcomes_of(action: Action) -> list[str]:
     others = [Action(action.actor, name).name for name in ACTIONS[action.actor] if name != action.action]
-    outcomes = [*others, *dict.fromkeys(ENDS.values())]
-    if action.actor not in (CUSTOMER, BANK):
-        outcomes = [*others, RESTART]
-    yield from (Cell(action.name, outcome) for outcome in outcomes)
+    ends = dict.fromkeys(ENDS.values()) if action.actor in (CUSTOMER, BANK) else (RESTART,)
+    return [*others, *ends]
 
 
 def _outcomes_of_attempts() -> Iterator[str]:
@@ -285,10 +285,7 @@ def _of_webhook(each: Variation, kind: str) -> Iterator[Cell]:
 
 def _of_action(each: Variation, kind: str) -> Iterator[Cell]:
     for action in _actions():
-        abouts = [
-            OrderAction(action, True, True, True, is_authorization=is_reserved)
-            for is_reserved in (True, False)
-        ]
+        abouts = [OrderAction(action, True, True, True, is_reserved) for is_reserved in (True, False)]
         if not any(each.fits(Step(kind, 1, "", about)) for about in abouts):
             continue
         if isinstance(each.effect, Action):
