@@ -113,6 +113,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects,
     "effect-classes": references.effect_classes,
     "variations": references.variations,
+    "left-out": references.left_out,
     "sequences": references.webhook_sequences,
     "offers": references.offers,
     "ready-scenarios": references.ready_scenarios_table,
