@@ -5,7 +5,7 @@ import pytest
 from payment_sandbox.orders.refusals import Refusal, kinds_of_refusals
 from payment_sandbox.scenarios import variations
 from payment_sandbox.scenarios.effects import Fault, Truncate
-from payment_sandbox.scenarios.space import ANY, LEFT_OUT, Cell, cells, filled, reasons, why_left_out
+from payment_sandbox.scenarios.space import ANY, EXCLUDED, Cell, cells, filled, reasons, why_excluded
 from payment_sandbox.scenarios.variation import CHANGE, READ, Variation
 from payment_sandbox.web.docs.contents import page
 
@@ -13,7 +13,7 @@ from payment_sandbox.web.docs.contents import page
 def test_every_cell_is_filled_or_left_out_for_a_reason() -> None:
     """A new effect, action, refusal or outcome needs a variation, or a reason."""
     known = filled()
-    assert [cell for cell in cells() if cell not in known and not why_left_out(cell)] == []
+    assert [cell for cell in cells() if cell not in known and not why_excluded(cell)] == []
     assert len(known) > 60
 
 
@@ -29,8 +29,8 @@ def test_no_reason_is_stale() -> None:
     """Each is for a cell that is there and empty."""
     known, every = filled(), cells()
     empty = [cell for cell in every if cell not in known]
-    wide = {Cell(cell.interaction, ANY) for cell in empty if cell not in LEFT_OUT}
-    assert set(LEFT_OUT) <= {*empty, *wide}
+    wide = {Cell(cell.interaction, ANY) for cell in empty if cell not in EXCLUDED}
+    assert set(EXCLUDED) <= {*empty, *wide}
 
 
 def test_a_new_refusal_is_a_cell() -> None:
@@ -42,7 +42,7 @@ def test_a_new_refusal_is_a_cell() -> None:
     NotToday.__module__ = "payment_sandbox.orders.refusals"
     assert NotToday in set(kinds_of_refusals())
     assert Cell(CHANGE, "NotToday") in cells()
-    assert why_left_out(Cell(CHANGE, "NotToday")) is None
+    assert why_excluded(Cell(CHANGE, "NotToday")) is None
     NotToday.__module__ = __name__
 
 

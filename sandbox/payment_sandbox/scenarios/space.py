@@ -1,7 +1,7 @@
-"""The space of rehearsals: every interaction of a run, with every outcome that it can have.
+"""The space of rehearsals: every interaction of a run, with every possible outcome.
 
 Interactions and outcomes are derived from the engine: its effects, actions, refusals, and the outcomes of
-scenarios. A cell is filled by variations of the catalogue, or left out for a reason.
+scenarios. Variations of the catalogue fill a cell, or a reason excludes it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,11 +20,11 @@ from payment_sandbox.scenarios.variation import (
     JOB,
     PRESS,
     WEBHOOK,
-    Another,
-    Beforehand,
-    Filled,
+    ChangedNumber,
     OrderAction,
+    OtherCustomer,
     Passes,
+    PriorEvent,
     Repeat,
     ReplacementScene,
     Step,
@@ -66,12 +66,12 @@ EARLIER: Final = "while an earlier attempt ends"
 TIME: Final = "and time passes"
 RESTART: Final = "and the shop restarts"
 RETURN: Final = "and the customer returns"
-AGAIN: Final = "after another try on the same page"
+RETRY: Final = "after another attempt on the same page"
 ANOTHER: Final = "after another customer"
 UNLIKE: Final = "with another choice"
 LATE: Final = "late"
 
-ENDS: Final[Mapping[ReplacementScene, str]] = {
+SCENE_OUTCOMES: Final[Mapping[ReplacementScene, str]] = {
     ACTS_LAST_MOMENT: BEFORE_EXPIRY,
     ACTS_TOO_LATE: AFTER_EXPIRY,
     ACTS_TWICE: TWICE,
@@ -88,18 +88,18 @@ ENDS: Final[Mapping[ReplacementScene, str]] = {
     RETURNS_FIRST: RETURN,
     RETURNS_UNPAID: RETURN,
     TWO_TABS: RETURN,
-    FAILS_THEN_PAYS: AGAIN,
-    CANCELS_THEN_PAYS: AGAIN,
+    FAILS_THEN_PAYS: RETRY,
+    CANCELS_THEN_PAYS: RETRY,
 }
-"""How an action of somebody can end, by the scene that plays it."""
+"""The outcomes of actions, by scene."""
 
-REFUSED_BY: Final[Mapping[Beforehand, tuple[str, ...]]] = {
+REFUSED_BY: Final[Mapping[PriorEvent, tuple[str, ...]]] = {
     CAPTURED_BY_HAND: ("CaptureExceedsRemainder",),
     VOIDED_BY_HAND: ("AuthorizationMissing",),
     EXPIRED: ("AuthorizationExpired",),
     CHANGED: ("OrderChanged",),
 }
-"""What happens before a change, and the refusals that it leads to."""
+"""The refusals of changes, by prior event."""
 
 ANY: Final = "*"
 
@@ -111,21 +111,21 @@ class Cell(NamedTuple):
     outcome: str
 
 
-SEEN_ONCE: Final = "its page is for the customer only: the shop sees what comes of it"
-OVER: Final = "nothing can follow it but another try, which is another action"
-BY_SERVICE: Final = "the service itself decides once, and its answer to the attempt is varied"
-NOT_BY_SHOP: Final = "no call of a shop for a change is refused so"
-BY_FAULT: Final = "`refused` stands for it: what the shop can do is the same"
+PAGE_ONLY: Final = "only the customer sees the page; the shop sees the outcome"
+OVER: Final = "only another attempt can follow, which is another action"
+BY_SERVICE: Final = "the service decides once, and variations change its answer to the attempt"
+NOT_BY_SHOP: Final = "no change by a shop is refused for this reason"
+BY_FAULT: Final = "`refused` covers it: the shop can only react in the same way"
 
-UNREAD: Final = "for the shop it is `unavailable`: it has learned nothing"
-LOST: Final = "for the shop it is `answer-lost` or `unavailable`, which it cannot tell apart"
+UNREAD: Final = "for the shop, this equals `unavailable`: it receives no information"
+LOST: Final = "for the shop, this equals `answer-lost` or `unavailable`, which it cannot distinguish"
 LOST_OR_NOT: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
 
-LEFT_OUT: Final[Mapping[Cell, str]] = {
+EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell("create", "stale"): "a new order has no earlier version",
     Cell("change", "stale"): "the response is the change itself",
     Cell("read", "early"): "a read causes no webhooks",
-    Cell("read", "status 4xx"): "an order that was created can be read",
+    Cell("read", "status 4xx"): "an existing order can be read",
     **{Cell("read", outcome): UNREAD for outcome in ("status 4xx, after", "status 5xx, after", *LOST_OR_NOT)},
     **{
         Cell(kind, outcome): LOST
@@ -159,35 +159,37 @@ LEFT_OUT: Final[Mapping[Cell, str]] = {
             "ClockBusy",
         )
     },
-    Cell(WEBHOOK, "timeout"): "for the shop it is an answer with 503: the same webhook two minutes later",
-    Cell("customer visit", ANY): SEEN_ONCE,
-    Cell("customer choose", ANY): SEEN_ONCE,
-    Cell("customer pay", "customer visit"): "for the shop it is a customer who walks away",
-    Cell("customer pay", "customer choose"): "it begins another try on the same page",
+    Cell(
+        WEBHOOK, "timeout"
+    ): "for the shop, this equals an answer with 503: the same webhook arrives two minutes later",
+    Cell("customer visit", ANY): PAGE_ONLY,
+    Cell("customer choose", ANY): PAGE_ONLY,
+    Cell("customer pay", "customer visit"): "for the shop, this equals a customer who walks away",
+    Cell("customer pay", "customer choose"): "this starts another attempt on the same page",
     Cell("customer pay", VALUES): "the page fixes the amount",
     **{Cell(f"customer {how}", ANY): OVER for how in ("fail", "cancel")},
-    Cell("bank credit", TIME): "what has arrived needs no capture, so nothing lapses",
-    Cell("bank credit", AGAIN): "a transfer has no page",
+    Cell("bank credit", TIME): "received money needs no capture, so nothing lapses",
+    Cell("bank credit", RETRY): "a transfer has no page",
     Cell("bank credit", RETURN): "a transfer has no page from which a customer returns",
     **{
         Cell(action, ANY): BY_SERVICE
         for action in ("screening approve", "screening decline", "screening error", "processor fail")
     },
-    Cell(ATTEMPT, "customer"): "what a customer does is an action, also in a scenario",
-    Cell(ATTEMPT, "credit"): "what a bank does is an action, also in a scenario",
-    Cell(ATTEMPT, "screening passed"): "as it is",
-    Cell(ATTEMPT, "then error"): "for the shop it is a screening that declines later",
-    Cell(PRESS, UNLIKE): "only the shop knows the choices of its form; another test makes another choice",
-    Cell(JOB, NEVER): "a job that fails at each of its calls is tried; a shop without a job is, too",
-    Cell(JOB, LATE): "jobs that run late are tried with time that passes after an action",
+    Cell(ATTEMPT, "customer"): "a customer acts by an action, even in a scenario",
+    Cell(ATTEMPT, "credit"): "a bank acts by an action, even in a scenario",
+    Cell(ATTEMPT, "screening passed"): "this is the default",
+    Cell(ATTEMPT, "then error"): "for the shop, this equals a screening that declines later",
+    Cell(PRESS, UNLIKE): "only the shop knows the choices in its form; other tests make other choices",
+    Cell(JOB, NEVER): "faults of each call of a job and shops without jobs are rehearsed",
+    Cell(JOB, LATE): "variations with time after an action delay jobs",
     Cell(JOB, VALUES): "a job has no values",
 }
-"""The cells without a variation, each with the reason; a filled cell wins over ``*``."""
+"""The reasons of cells without a variation; a filled cell takes precedence over ``*``."""
 
 
 def cells() -> list[Cell]:
-    """Return every cell of the space, each once."""
-    webhooks = [effect.key for effect in _below(WebhookEffect) if hasattr(effect, "key")]
+    """Return all cells of the space, without duplicates."""
+    webhooks = [effect.key for effect in _subclasses(WebhookEffect) if hasattr(effect, "key")]
     outcomes: list[tuple[str, Iterable[str]]] = [
         *((kind, _outcomes_of_calls()) for kind in CALLS),
         (CHANGE, _refusals()),
@@ -202,41 +204,41 @@ def cells() -> list[Cell]:
 
 
 def filled() -> dict[Cell, list[str]]:
-    """The cells that the catalogue fills, with the names of the variations as users write them."""
-    found: dict[Cell, list[str]] = {}
+    """Return the cells that the catalogue fills, with the variations in the users' spelling."""
+    names: dict[Cell, list[str]] = {}
     for each in rehearsed():
         for kind in each.kinds:
             for cell in CELLS_OF[kind](each, kind):
-                found.setdefault(cell, []).append(f"{kind}:{each.name}")
-    return found
+                names.setdefault(cell, []).append(f"{kind}:{each.name}")
+    return names
 
 
-def why_left_out(cell: Cell) -> str | None:
-    """Why no variation is for a cell."""
-    return LEFT_OUT.get(cell) or LEFT_OUT.get(Cell(cell.interaction, ANY))
+def why_excluded(cell: Cell) -> str | None:
+    """Return the reason why no variation fills a cell, if any."""
+    return EXCLUDED.get(cell) or EXCLUDED.get(Cell(cell.interaction, ANY))
 
 
 def reasons() -> Iterator[tuple[str, list[str], str]]:
-    """Yield what is left out: an interaction, its outcomes, and the reason."""
+    """Yield the excluded cells by interaction and reason: interaction, outcomes, and reason."""
     known, outcomes = filled(), dict[tuple[str, str], list[str]]()
     for cell in cells():
-        reason = why_left_out(cell)
+        reason = why_excluded(cell)
         if cell not in known and reason is not None:
             outcomes.setdefault((cell.interaction, reason), []).append(cell.outcome)
     yield from ((interaction, each, reason) for (interaction, reason), each in outcomes.items())
 
 
 def _refusals() -> Iterator[str]:
-    """The refusals by a rule: quotas and the like stand elsewhere."""
+    """Yield the refusals by rules of orders; quotas, for example, are defined in other modules."""
     for refusal in kinds_of_refusals():
         if refusal.__module__ == Refusal.__module__:
             yield refusal.__name__
 
 
-def _below(kind: type[WebhookEffect]) -> Iterator[type[WebhookEffect]]:
-    for below in kind.__subclasses__():
-        yield below
-        yield from _below(below)
+def _subclasses(kind: type[WebhookEffect]) -> Iterator[type[WebhookEffect]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def _outcomes_of_calls() -> Iterator[str]:
@@ -254,9 +256,11 @@ def _actions() -> Iterator[Action]:
 
 
 def _outcomes_of(action: Action) -> list[str]:
-    others = [Action(action.actor, name).name for name in ACTIONS[action.actor] if name != action.action]
-    ends = dict.fromkeys(ENDS.values()) if action.actor in (CUSTOMER, BANK) else (RESTART,)
-    return [*others, *ends]
+    other_actions = [
+        Action(action.actor, name).name for name in ACTIONS[action.actor] if name != action.action
+    ]
+    outcomes = dict.fromkeys(SCENE_OUTCOMES.values()) if action.actor in (CUSTOMER, BANK) else (RESTART,)
+    return [*other_actions, *outcomes]
 
 
 def _outcomes_of_attempts() -> Iterator[str]:
@@ -268,7 +272,7 @@ def _outcomes_of_attempts() -> Iterator[str]:
 
 
 def _of_call(each: Variation, kind: str) -> Iterator[Cell]:
-    if isinstance(each.effect, Beforehand):
+    if isinstance(each.effect, PriorEvent):
         yield from (Cell(kind, refusal) for refusal in REFUSED_BY[each.effect])
     elif isinstance(each.effect, Fault) and each.effect.effect is not None:
         effect = each.effect.effect
@@ -285,13 +289,13 @@ def _of_webhook(each: Variation, kind: str) -> Iterator[Cell]:
 
 def _of_action(each: Variation, kind: str) -> Iterator[Cell]:
     for action in _actions():
-        abouts = [OrderAction(action, True, True, True, is_reserved) for is_reserved in (True, False)]
-        if not any(each.fits(Step(kind, 1, "", about)) for about in abouts):
+        details = [OrderAction(action, True, True, True, is_reserved) for is_reserved in (True, False)]
+        if not any(each.fits(Step(kind, 1, "", about)) for about in details):
             continue
         if isinstance(each.effect, Action):
             yield Cell(action.name, each.effect.name)
         elif isinstance(each.effect, ReplacementScene):
-            yield Cell(action.name, ENDS[each.effect])
+            yield Cell(action.name, SCENE_OUTCOMES[each.effect])
         elif isinstance(each.effect, Passes):
             yield Cell(action.name, TIME)
 
@@ -305,9 +309,9 @@ def _of_form(each: Variation, kind: str) -> Iterator[Cell]:
     effect = each.effect
     if isinstance(effect, Repeat):
         yield Cell(kind, TOGETHER if effect.at_once else TWICE)
-    elif isinstance(effect, Filled):
+    elif isinstance(effect, ChangedNumber):
         yield Cell(kind, VALUES)
-    elif isinstance(effect, Another):
+    elif isinstance(effect, OtherCustomer):
         yield Cell(kind, ANOTHER)
 
 
