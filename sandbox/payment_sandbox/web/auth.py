@@ -68,7 +68,7 @@ def only_with_key(call: Call, call_next: CallNext) -> Response:
 def without_secrets(call: Call, call_next: CallNext) -> Response:
     """Redirect to the same page without secrets in the query, because pages repeat their URL."""
     project = call.site.registry.find_by_id(call.values.get("project_id", ""))
-    masking = project.masking.of_long_keys() if project is not None else Masking()
+    masking = project.masking.without_short_key() if project is not None else Masking()
     request = call.request
     sent = list(request.args.items(multi=True))
     harmless = [pair for pair in sent if masking.record(pair) == pair]

@@ -49,7 +49,7 @@ def document_body(call: Call) -> Document:
         Invalid: not valid YAML; names the line and column.
     """
     if call.request.mimetype not in YAML_TYPES:
-        return Document(json_body(call), has_places=False)
+        return Document(json_body(call), has_positions=False)
     try:
         return parse_yaml(raw_body(call).decode("utf-8"))
     except UnicodeDecodeError as error:

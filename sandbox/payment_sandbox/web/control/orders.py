@@ -11,7 +11,7 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.operations.coverage import coverage
-from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.actions import Action
@@ -52,7 +52,7 @@ from payment_sandbox.web.shared_forms import ActForm
 def get_orders(call: Call) -> Response:
     """List orders, newest first."""
     query = call.request.args
-    conditions = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
+    conditions = OrderFilter(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
     limit = query.get("limit")
     orders = islice(find_orders(call.project.epoch, conditions), int(limit) if limit is not None else None)
     owner = call.project

@@ -263,7 +263,7 @@ def _menu(call: Call, project: Project) -> list[Project]:
 def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
     """Return the next due events."""
     epoch = project.epoch
-    due = (due for due in epoch.timeline.first() if applies(epoch, due))
+    due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
     return [event(entry) for entry in islice(due, most)]
 
 

@@ -13,10 +13,10 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.find_orders import SORTS, Wanted, count_orders, find_orders
+from payment_sandbox.operations.find_orders import SORTS, OrderFilter, count_orders, find_orders
 from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import told
+from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.operations.recipes import play, playable
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
@@ -203,7 +203,7 @@ def link_of(project: Project, happening: Happening) -> str | None:
 
 def _orders_page(call: Call, project: Project, order: Order | None) -> Response:
     args, remark = valid_query(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
-    wanted = Wanted(*map(args.get, Wanted._fields))
+    wanted = OrderFilter(*map(args.get, OrderFilter._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
@@ -273,7 +273,7 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
 
 def _history_values(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
     """Return the history of an order as a diagram and as text, up to now or an earlier moment."""
-    happenings = told(project.epoch, order.id, known.findings)
+    happenings = describe_history(project.epoch, order.id, known.findings)
     link = partial(link_of, project)
     is_whole = call.request.args.get("rows") == "all"
     rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX

@@ -23,7 +23,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_url,
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
-from payment_sandbox.operations.in_words import asked, refusal, status_in, why_refused
+from payment_sandbox.operations.in_words import describe_call, refusal, status_in, why_refused
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
@@ -282,7 +282,7 @@ def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[
     complete = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
     for entry in page:
         known = complete.get(entry.id, entry)
-        words, status = asked(known), status_in(known)
+        words, status = describe_call(known), status_in(known)
         words = f"{words} → {status}" if words and status else words
         yield {
             **journal_summary(entry),

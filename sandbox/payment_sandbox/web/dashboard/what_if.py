@@ -9,12 +9,12 @@ from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.again import again, variations
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import told
+from payment_sandbox.operations.in_words import describe_history
+from payment_sandbox.operations.what_if import replay_with, variations
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
@@ -76,10 +76,10 @@ def post_variation(call: Call, project_id: str, order_id: str) -> Response:
             "the request that created this order is not in the journal any more, or contains secrets"
         )
     name = call.request.form.get("again", "")
-    repeated = again(
+    repeated = replay_with(
         project, order, name, body, lambda changed: create_manual_order(project, changed, order.client)
     )
-    offer = offered(OfferedIn.AGAIN)[name]
+    offer = offered(OfferedIn.WHAT_IF)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
     return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{repeated.id}/"), notice))
 
@@ -90,7 +90,9 @@ def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) ->
     project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
     sides = [(order_row(project, order), verdict(project, order)) for order in orders]
-    first, second = (_steps(told(project.epoch, row["id"], known.findings)) for row, known in sides)
+    first, second = (
+        _steps(describe_history(project.epoch, row["id"], known.findings)) for row, known in sides
+    )
     return show(
         call,
         "comparison",
@@ -160,7 +162,7 @@ def what_if_options(project: Project, order: Order, created: JournalEntry | None
     if creation_body(project, order, created) is not None:
         webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
         offers = variations(order, has_webhook_url=webhook_url is not None)
-    previous = next(find_orders(project.epoch, Wanted(before=order.id)), None)
+    previous = next(find_orders(project.epoch, OrderFilter(before=order.id)), None)
     return {"variations": offers, "previous_order": previous.id if previous is not None else None}
 
 

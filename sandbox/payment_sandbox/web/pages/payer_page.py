@@ -8,7 +8,7 @@ from flask import Response
 from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
-from payment_sandbox.operations.act import GIVEN_UP
+from payment_sandbox.operations.act import METHOD_CHANGED
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
@@ -134,7 +134,7 @@ class PayerPage(NamedTuple):
             return attempt.status
         if not attempt.has_page:
             return "declined"  # by a screening, before there was a page
-        return "elsewhere" if attempt.reason == GIVEN_UP else attempt.status
+        return "elsewhere" if attempt.reason == METHOD_CHANGED else attempt.status
 
 
 def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
@@ -215,7 +215,7 @@ def _notice(page: PayerPage) -> AttemptNotice | None:
         if newest.attempt is None or newest.is_over:
             return AttemptNotice(say("notice_stale"))
         return AttemptNotice(say(key, method=newest.method_label), url=newest.url("get_payment"))
-    if attempt is None or attempt.reason in (None, GIVEN_UP):
+    if attempt is None or attempt.reason in (None, METHOD_CHANGED):
         return AttemptNotice(say(key))
     return AttemptNotice(say(key), attempt.reason)
 

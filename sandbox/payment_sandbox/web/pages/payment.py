@@ -112,7 +112,7 @@ def secure_subject(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | N
     capabilities = BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
     if capabilities.page == "card":
-        return (card, None) if card is not None and card.asks else None
+        return (card, None) if card is not None and card.needs_confirmation else None
     has_authorization = "authorization" in capabilities.outcomes[0]
     return (None, PAN_ONLY) if has_authorization and values.get("authorization") == PAN_ONLY else None
 
@@ -265,7 +265,7 @@ def _pay_by_card(page: PayerPage) -> Response | Action:
     )
     if card is None:
         return show_attempt(page, errors)
-    if card.asks:
+    if card.needs_confirmation:
         return redirect(page.url("get_secure", card=card.name))
     return BUTTONS[PAY_BUTTON]._replace(card=card.name)
 
