@@ -45,7 +45,7 @@ REPEATED: Final = {
 AS_SENT: Final = re.compile(
     r"api\.|pages\.|control\.(get_orders|get_order_overview|get_qr_requests|get_state|get_project)"
     r"|projects\.get_projects"
-    r"|dashboard\.(get_orders_view|get_order_view|get_orders_beside|get_snapshot|get_evidence|get_vault_view"
+    r"|dashboard\.(get_orders_view|get_order_view|get_comparison|get_snapshot|get_evidence|get_vault_view"
     r"|get_settings_view|get_picture|get_mermaid)"
 )
 """The routes that show orders, QR requests and settings, and so repeat what ``REPEATED`` allows."""
