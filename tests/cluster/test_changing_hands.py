@@ -25,8 +25,8 @@ def crash(company: Company, server: Server) -> None:
     server.services.courier.stop()
     server.services.pacer.stop()
     server.listener.stop()
-    assert server.kept is not None
-    server.kept.close()
+    assert server.state is not None
+    server.state.close()
     company.execute(
         "UPDATE sandbox_project SET courier_until = now(), clock_until = now(), "
         "attend_at = CASE WHEN attend_at IS NOT NULL THEN least(attend_at, now()) END"
@@ -238,7 +238,7 @@ def test_a_project_that_is_used_at_another_server_stays(company: Company) -> Non
     assert project is not None
     project.used_at_seconds -= 3600
     assert project.is_over()
-    Housekeeper(company.registry(0))._keep_house()
+    Housekeeper(company.registry(0)).clean_up()
     company.registry(1).note_used()
     company.registry(0).prune(None)
     assert other.get("/control/clock/").status_code == 200

@@ -16,7 +16,7 @@ from werkzeug.test import run_wsgi_app
 
 from payment_sandbox.testing.environments import environment
 from payment_sandbox.testing.shops.browser import AsgiBridge
-from payment_sandbox.testing.shops.watching import set_pressed, unwatch, watch
+from payment_sandbox.testing.shops.watching import set_form_repeat, unwatch, watch
 
 BODY = b"socks=2" * 20_000
 
@@ -56,9 +56,9 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     """It is asked twice whatever it is asked."""
     made = Shop()
     watch(made)
-    set_pressed(lambda method, path: bool(request.param))
+    set_form_repeat(lambda method, path: bool(request.param))
     yield made
-    set_pressed(None)
+    set_form_repeat(None)
     unwatch(made)
 
 
@@ -90,10 +90,10 @@ def test_a_client_that_says_nothing_of_the_end_sends_the_same_body_twice() -> No
 
     shop = Reading()
     watch(shop)
-    set_pressed(lambda method, path: False)
+    set_form_repeat(lambda method, path: False)
     with httpx.Client(transport=httpx.WSGITransport(shop)) as client:
         client.post("http://shop.example/buy", content=iter([b"socks", b"=2"]))
-    set_pressed(None)
+    set_form_repeat(None)
     unwatch(shop)
     assert bodies == [b"socks=2", b"socks=2"]
 

@@ -1,4 +1,4 @@
-"""For test suites: a sandbox in the process of the suite, without sockets.
+"""A sandbox in the process of a test suite, without sockets.
 
 Others import ``access``, ``books``, ``clients.in_process``, ``project``, ``rehearsed_test``, ``reviews``,
 ``servers``, ``shops.tracebacks``, ``shops.watching`` and ``unittesting``.

@@ -1,8 +1,8 @@
-"""Sees the requests that a test makes to its shop, so that webhooks can wait for the shop's response.
+"""Watching of a test's requests to its shop, so that webhooks can wait for the shop's response.
 
-An application is called by whatever test client the test uses, so its class is replaced by one whose
-``__call__`` tells when a request begins and ends. Django's test clients do not call the application, so their
-handlers get such a ``__call__``.
+Any test client may call the application, so its class is replaced by a subclass whose ``__call__`` marks the
+start and the end of a request. Django's test clients do not call the application, so their handlers get such
+a ``__call__``.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 POST: Final = "POST"
 
-Pressed = Callable[[str, str], bool | None]
-"""Asked for every form that the test submits: True submits it again at the same moment, False afterwards."""
+FormRepeat = Callable[[str, str], bool | None]
+"""Called for every form of the test: True repeats it at the same moment, False afterwards, None never."""
 
-_pressed: Final[list[Pressed]] = []  # the newest last
+_form_repeats: Final[list[FormRepeat]] = []  # the newest last
 
 
-def set_pressed(pressed: Pressed | None) -> None:
-    """Ask this one from now on; None: nobody."""
-    _pressed.clear()
-    if pressed is not None:
-        _pressed.append(pressed)
+def set_form_repeat(form_repeat: FormRepeat | None) -> None:
+    """Set the function that decides on repeats of forms; None for no repeats."""
+    _form_repeats.clear()
+    if form_repeat is not None:
+        _form_repeats.append(form_repeat)
 
 
 def is_repeated(method: str, path: str) -> bool | None:
-    """Whether a request of the test is made again at the same moment, or afterwards; None if it is not."""
-    return _pressed[-1](method, path) if method == POST and _pressed else None
+    """Return True to repeat a request at the same moment, False to repeat it afterwards, None for neither."""
+    return _form_repeats[-1](method, path) if method == POST and _form_repeats else None
 
 
-class Again:
-    """A WSGI request that is made a second time, at the same moment or afterwards."""
+class RepeatedRequest:
+    """The repeat of a WSGI request, at the same moment or afterwards."""
 
     def __init__(self, environ: dict[str, Any], at_once: bool, ask: Callable[[dict[str, Any]], Any]) -> None:
         body = body_of(environ)
@@ -52,29 +52,29 @@ class Again:
         copy = {**environ, "wsgi.input": BytesIO(body)}
         context = copy_context()
 
-        def ask_again() -> None:
+        def repeat() -> None:
             with suppress(Exception):
                 context.run(ask, copy)
 
-        self._ask = ask_again
-        self._thread = Thread(target=ask_again, name="second click") if at_once else None
+        self._repeat = repeat
+        self._thread = Thread(target=repeat, name="second click") if at_once else None
         if self._thread is not None:
             start(self._thread)
 
     def end(self) -> None:
-        """Return when the second request has been answered; whatever it raises is the shop's matter."""
+        """Return after the answer to the second request; its exceptions are ignored."""
         if self._thread is not None:
             self._thread.join()
         else:
-            self._ask()
+            self._repeat()
 
 
-async def asked_again(
+async def repeat_request(
     receive: Callable[[], Awaitable[Any]],
     ask: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]],
     at_once: bool,
 ) -> None:
-    """Make an ASGI request twice; the first one's response counts."""
+    """Make an ASGI request twice; the first response counts."""
     messages = [await receive()]
     while messages[-1].get("more_body"):
         messages.append(await receive())
@@ -82,13 +82,13 @@ async def asked_again(
     def replay() -> Callable[[], Awaitable[Any]]:
         remaining = list(messages)
 
-        async def again() -> Any:
+        async def receive_copy() -> Any:
             return remaining.pop(0) if remaining else {"type": "http.disconnect"}
 
-        return again
+        return receive_copy
 
     if at_once:
-        from asyncio import gather  # here, because few shops have a loop
+        from asyncio import gather  # deferred: few shops have a loop
 
         await gather(ask(replay()), ask(replay()))
     else:
@@ -96,53 +96,53 @@ async def asked_again(
         await ask(replay())
 
 
-class Kept(NamedTuple):
-    """The webhooks that one call of the shop has caused."""
+class DeferredWebhooks(NamedTuple):
+    """The deferred webhooks of one call by the shop."""
 
     project: "Project"
     held: "Held"
 
 
-Deliver = Callable[[list[Kept]], None]
+Deliver = Callable[[list[DeferredWebhooks]], None]
 
 
 class ShopRequest:
-    """A request to the shop that is being answered. What it causes is told to the shop when it has ended."""
+    """A request to the shop in progress; webhooks of the shop's calls are deferred to its end."""
 
     def __init__(self, method: str, path: str) -> None:
         self.method = method
         self.path = path
-        self._kept: list[Kept] = []
+        self._deferred: list[DeferredWebhooks] = []
         self._deliver: Deliver | None = None
 
-    def keep(self, project: "Project", held: "Held", deliver: Deliver) -> None:
-        """Keep back the webhooks that one of the shop's calls has caused; ``deliver`` delivers them."""
-        self._kept.append(Kept(project, held))
+    def defer(self, project: "Project", held: "Held", deliver: Deliver) -> None:
+        """Defer the webhooks of one of the shop's calls; ``deliver`` delivers them at the end."""
+        self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether webhooks wait for its end."""
-        return bool(self._kept)
+    def has_deferred(self) -> bool:
+        """Whether webhooks wait for the end of the request."""
+        return bool(self._deferred)
 
     def end(self) -> None:
-        """Deliver the webhooks that waited, and return once they are answered."""
-        kept, self._kept = self._kept, []
+        """Deliver the deferred webhooks, and return after their answers."""
+        deferred, self._deferred = self._deferred, []
         if self._deliver is not None:
-            self._deliver(kept)
+            self._deliver(deferred)
 
 
 _NOW: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_request", default=None)
 
 
 def current_request() -> ShopRequest | None:
-    """The test's request to its shop during which this code runs."""
+    """Return the test's request to its shop that runs this code, if any."""
     return _NOW.get() if RUNNING.get() is None else None
 
 
 @contextmanager
-def _begun(method: str, path: str) -> Iterator[ShopRequest | None]:
-    """A request begins; None if it is made by the shop itself, or is a webhook."""
+def _tracked(method: str, path: str) -> Iterator[ShopRequest | None]:
+    """Track a request in the context; yield None for a webhook, or a request by the shop itself."""
     if RUNNING.get() is not None or _NOW.get() is not None:
         yield None
         return
@@ -161,10 +161,10 @@ def _is_outermost() -> bool:
 def _watching_wsgi(kind: type) -> dict[str, Any]:
     def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         called = kind.__call__
-        with _begun(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
+        with _tracked(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
             try:
                 pieces: Iterable[bytes] = called(self, environ, start_response)
-                if request is not None and request.is_awaited:
+                if request is not None and request.has_deferred:
                     pieces = _whole(pieces)
             except BaseException:
                 _end(request)
@@ -173,35 +173,35 @@ def _watching_wsgi(kind: type) -> dict[str, Any]:
         return pieces
 
     def call(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        pieces: Iterable[bytes] = pressed(
-            environ, lambda asked, begin: answer(self, asked, begin), start_response
+        pieces: Iterable[bytes] = answer_with_repeat(
+            environ, lambda sent, begin: answer(self, sent, begin), start_response
         )
         return pieces
 
     return {"__call__": call}
 
 
-def pressed(
+def answer_with_repeat(
     environ: dict[str, Any], answer: Callable[[dict[str, Any], Any], Any], start_response: Any = None
 ) -> Any:
-    """Answer a WSGI request; if a rehearsal says so, the same request is made once more."""
+    """Answer a WSGI request, and its repeat if a rehearsal demands one."""
     at_once = is_repeated(environ["REQUEST_METHOD"], environ["PATH_INFO"]) if _is_outermost() else None
     if at_once is None:
         return answer(environ, start_response)
-    again = Again(environ, at_once, lambda copy: answer(copy, _ignored))
+    repeated = RepeatedRequest(environ, at_once, lambda copy: answer(copy, _ignored))
     try:
         return answer(environ, start_response)
     finally:
-        again.end()
+        repeated.end()
 
 
 def _ignored(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
-    """Begin a response that nobody reads."""
+    """Start a response, and discard it."""
     return lambda piece: None
 
 
 def _whole(pieces: Iterable[bytes]) -> list[bytes]:
-    """A whole response: webhooks come after it."""
+    """Read a whole response, since webhooks follow it."""
     try:
         return list(pieces)
     finally:
@@ -211,14 +211,14 @@ def _whole(pieces: Iterable[bytes]) -> list[bytes]:
 
 
 def _end(request: ShopRequest | None) -> None:
-    if request is not None and request.is_awaited:
+    if request is not None and request.has_deferred:
         request.end()
 
 
 async def _end_on_loop(request: ShopRequest | None) -> None:
-    if request is not None and request.is_awaited:
+    if request is not None and request.has_deferred:
         with LOADING:
-            from payment_sandbox.testing.loops import run_blocking  # here, because few shops have a loop
+            from payment_sandbox.testing.loops import run_blocking  # deferred: few shops have a loop
 
         await run_blocking(request.end)
 
@@ -226,7 +226,7 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
 def _watching_asgi(kind: type) -> dict[str, Any]:
     async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
         called = kind.__call__
-        with _begun(scope["method"], scope["path"]) as request:
+        with _tracked(scope["method"], scope["path"]) as request:
             try:
                 await called(self, scope, receive, send)
             finally:
@@ -242,38 +242,38 @@ def _watching_asgi(kind: type) -> dict[str, Any]:
             return
         sends = iter((send,))
 
-        async def ask(again: Any) -> None:
-            await answer(self, dict(scope), again, next(sends, _sent_to_nobody))
+        async def ask(receive_copy: Any) -> None:
+            await answer(self, dict(scope), receive_copy, next(sends, _discard))
 
-        await asked_again(receive, ask, at_once)
+        await repeat_request(receive, ask, at_once)
 
     return {"__call__": call}
 
 
-async def _sent_to_nobody(message: Any) -> None:
-    """A response that nobody reads."""
+async def _discard(message: Any) -> None:
+    """Discard a part of a response."""
 
 
-class _Watched:
-    """The applications that are watched, each with its own class and how many projects watch it."""
+class _WatchedApplications:
+    """The watched applications, each with its own class and a count of watching projects."""
 
     def __init__(self) -> None:
         self._counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._classes: dict[type, type] = {}  # by what they watch
+        self._classes: dict[type, type] = {}  # by original class
 
     def begin(self, application: Any) -> None:
-        """Watch an application; one whose class cannot be replaced, such as a function, goes unwatched."""
+        """Watch an application; ignore one whose class cannot be replaced, such as a function."""
         if is_django(application):
             _DJANGO.begin()
             return
-        with suppress(TypeError):  # not weakly referable, or its class is fixed
+        with suppress(TypeError):  # no weak references, or a fixed class
             count = self._counts.get(application, 0)
             if not count:
                 application.__class__ = self._class_for(type(application))
             self._counts[application] = count + 1
 
     def end(self, application: Any) -> None:
-        """Watch it no longer."""
+        """Stop watching an application for one project."""
         if is_django(application):
             _DJANGO.end()
             return
@@ -287,41 +287,43 @@ class _Watched:
     def _class_for(self, kind: type) -> type:
         if kind not in self._classes:
             watching = _watching_asgi if iscoroutinefunction(kind.__call__) else _watching_wsgi
-            made = {**watching(kind), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
-            self._classes[kind] = type(kind.__name__, (kind,), {**made, "__doc__": kind.__doc__})
+            names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+            members = {**watching(kind), **names, "__doc__": kind.__doc__}
+            self._classes[kind] = type(kind.__name__, (kind,), members)
         return self._classes[kind]
 
 
 class _Django:
-    """Django's test clients, which call its handlers instead of the application."""
+    """Hooks in Django's test clients, which call their handlers instead of the application."""
 
     def __init__(self) -> None:
         self._count = 0
         self._before: list[tuple[type, Any]] = []
 
     def begin(self) -> None:
-        """See their requests."""
+        """Watch the requests of Django's test clients."""
         self._count += 1
         if self._count > 1:
             return
         with LOADING:
-            from django.test import client  # type: ignore[import-not-found]  # the shop has it
+            from django.test import client  # type: ignore[import-not-found]  # installed for the shop
 
-        for handler, seen in ((client.ClientHandler, _seen), (client.AsyncClientHandler, _seen_async)):
+        hooks = (client.ClientHandler, _watched), (client.AsyncClientHandler, _watched_async)
+        for handler, watched in hooks:
             self._before.append((handler, handler.__call__))
-            handler.__call__ = seen(handler.__call__)
+            handler.__call__ = watched(handler.__call__)
 
     def end(self) -> None:
-        """See them no longer."""
+        """Stop watching them for one project."""
         self._count -= 1
         while not self._count and self._before:
             handler, call = self._before.pop()
             handler.__call__ = call  # type: ignore[method-assign]
 
 
-def _seen(called: Any) -> Any:
+def _watched(called: Any) -> Any:
     def answer(self: Any, environ: dict[str, Any]) -> Any:
-        with _begun(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
+        with _tracked(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
             try:
                 response = called(self, environ)
             except BaseException:
@@ -331,14 +333,14 @@ def _seen(called: Any) -> Any:
         return response
 
     def call(self: Any, environ: dict[str, Any]) -> Any:
-        return pressed(environ, lambda asked, begin: answer(self, asked))
+        return answer_with_repeat(environ, lambda sent, begin: answer(self, sent))
 
     return call
 
 
-def _seen_async(called: Any) -> Any:
+def _watched_async(called: Any) -> Any:
     async def call(self: Any, scope: dict[str, Any]) -> Any:
-        with _begun(scope["method"], scope["path"]) as request:
+        with _tracked(scope["method"], scope["path"]) as request:
             response = await called(self, scope)
         await _end_on_loop(request)
         return response
@@ -347,16 +349,16 @@ def _seen_async(called: Any) -> Any:
 
 
 def is_django(application: object) -> bool:
-    """Whether an application is one of Django's handlers."""
+    """Return whether an application is one of Django's handlers."""
     return type(application).__module__.startswith("django.")
 
 
 _DJANGO: Final = _Django()
-_WATCHED: Final = _Watched()
+_WATCHED: Final = _WatchedApplications()
 
 
 def watch(application: Any) -> None:
-    """See the requests that the test makes to this application, until ``unwatch``."""
+    """Watch the test's requests to this application, until ``unwatch``."""
     _WATCHED.begin(application)
 
 
