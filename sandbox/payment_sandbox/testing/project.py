@@ -91,14 +91,12 @@ class ShopInProcess:
         with LOADING:
             from payment_sandbox.testing.shops.receiving import Receiver
 
-        on_waiting_thread = thread == WAITING and not project.epoch.rehearsal.is_elsewhere
-        receiver = Receiver(app, host, on_waiting_thread=on_waiting_thread)
+        waits = thread == WAITING and not project.epoch.rehearsal.is_elsewhere
+        receiver = Receiver(app, host, on_waiting_thread=waits)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver
-        server.services.courier.deliver_to(
-            project, receiver, on_waiting_thread=on_waiting_thread, hosts=_hosts(hosts)
-        )
+        server.services.courier.deliver_to(project, receiver, on_waiting_thread=waits, hosts=_hosts(hosts))
 
     def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
         before = project.settings.webhook_url

@@ -180,7 +180,7 @@ HOST: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
 ON_OTHER_THREAD: Final = (
     "The handler ran on the thread {own}, not on the test's ({tests}): the call that caused this webhook was "
     "made on another thread, or over a socket. The handler cannot see connections and transactions of the "
-    "test. Make the call on the test's thread, with payment_sandbox.session or another client without sockets."
+    "test. Make the call on the test's thread, with payment_sandbox.session or another socket-free client."
 )
 
 ON_WORKER: Final = (
