@@ -16,7 +16,7 @@ import requests
 
 from payment_sandbox.cli.serve import DRAIN_NOTICE_SECONDS
 from payment_sandbox_company.cluster import IDLE_SECONDS, TIDY_SECONDS
-from payment_sandbox_company.places import CLAIM_SECONDS
+from payment_sandbox_company.replicas import CLAIM_SECONDS
 from tests.attack import Report
 from tests.attack.served import Project, Served, served
 from tests.support.driver import by, card

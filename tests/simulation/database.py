@@ -17,14 +17,14 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.rows import Row as StoredRow
-from payment_sandbox_company.places import (
+from payment_sandbox_company.replicas import (
     CLAIM_SECONDS,
     Changes,
     Head,
-    Place,
+    Replica,
     SharedWritten,
-    Undecided,
-    last_of,
+    UnknownOutcome,
+    commit_name,
 )
 from payment_sandbox_company.sharing import SharedStorage
 from tests.simulation.world import World
@@ -303,7 +303,7 @@ class SimulatedDatabase:
     def write(self, row: Row, written: SharedWritten) -> int:
         """Write a change set."""
         row.version += 1
-        row.last = last_of(written.part)
+        row.last = commit_name(written.part)
         before, after = json.loads(row.counters), json.loads(written.counters or row.counters)
         is_same_epoch = before.get("epoch") == after.get("epoch")
         assert not is_same_epoch or before["now"] <= after["now"], "the clock goes back"
@@ -345,7 +345,7 @@ class SimulatedDatabase:
                 return known[0]
             except Broken:
                 continue
-        raise Undecided("the database", "it broke off", part.request_id)
+        raise UnknownOutcome("the database", "it broke off", part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Whether there is such a commit: this database loses none."""
@@ -386,7 +386,7 @@ class SimulatedDatabase:
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """The storage of a project."""
-        return SharedStorage(self, identity, Place(identity.project_id, self.server_id))
+        return SharedStorage(self, identity, Replica(identity.project_id, self.server_id))
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
