@@ -88,7 +88,7 @@ def test_a_replay_that_cannot_begin_leaves_nothing(watched: Sandbox, shop: Shop)
         (lambda found: found["journal"][0]["response"].update(amount=5), "amount is 1000 instead of 5"),
         (lambda found: found["journal"][1].update(status=404), "answered 200 instead of 404"),
         (lambda found: found["snapshot"]["orders"][0].update(status="expired"), "instead of expired"),
-        (lambda found: found["actions"].append(found["actions"][0]), "is not possible any more"),
+        (lambda found: found["actions"].append(found["actions"][0]), "is no longer possible"),
     ],
 )
 def test_differences_are_told(sandbox: Sandbox, change: Any, told: str) -> None:

@@ -24,7 +24,7 @@ GOOD: Final = "green"
 BAD: Final = "red"
 NOTABLE: Final = "yellow"
 HELD_MAX: Final = 200
-ACTIONS_KEPT_MAX: Final = 1000
+ACTIONS_MAX: Final = 1000
 NO_WEBHOOK_URL: Final = (
     "no webhook was sent: neither the order nor the project has a webhook_url; set one with "
     "serve --webhook-url URL, payment-sandbox settings webhook_url=URL, or in the order"
@@ -85,7 +85,7 @@ class LineWriter:
         yield _line(project, "request", data, "  ".join(parts), colour)
 
     def _action(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
-        if len(self._actions) > ACTIONS_KEPT_MAX:
+        if len(self._actions) > ACTIONS_MAX:
             self._actions.clear()
         self._actions[data["id"]] = f"{data['actor']}: {data['action']}"
         yield from ()

@@ -141,7 +141,7 @@ class SandboxTools:
             self._server.start()
         return self._server.url
 
-    @naming_next("explain_order() says what is possible now; start(mode='live') for bank transfers")
+    @naming_next("explain_order() lists the possible actions; start(mode='live') for bank transfers")
     def make_order(self, what: str = "paid", order_id: str = "", amount: int = 1295, method: str = "") -> str:
         """Create an order in a state that shops have to handle, or bring an order of the shop to it.
 

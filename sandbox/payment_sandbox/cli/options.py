@@ -66,12 +66,12 @@ def _check_names(option: str, names: Sequence[str], example: str) -> None:
             fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
 
 
-def host_names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+def host_names(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse values other than host names, such as an address with a scheme."""
-    for name in given:
+    for name in names:
         if HOST_NAME.fullmatch(name) is None or name in LOOPBACK:
             raise click.BadParameter(f"{name!r} is not a host name such as api.provider.example")
-    return given
+    return names
 
 
 def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
@@ -90,7 +90,7 @@ def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "T
 def _check_workers(count: int, state: str | None) -> None:
     if count == 1:
         return
-    from payment_sandbox.serving.starting import is_database  # here, so that --help is fast
+    from payment_sandbox.serving.starting import is_database  # deferred, for a fast --help
 
     if not is_database(state or ""):
         fail("--workers: several processes share their projects in a database; add --state postgresql://...")
@@ -139,11 +139,11 @@ def is_server_url(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
 
 
-def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def scenario_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the names of the ready-made scenarios, for shell completion."""
     from payment_sandbox.scenarios.catalogue import ready_names
 
-    return [name for name in ready_names() if name.startswith(begun)]
+    return [name for name in ready_names() if name.startswith(prefix)]
 
 
 class Group(click.Group):
@@ -156,7 +156,7 @@ class Group(click.Group):
         try:
             return super().resolve_command(context, arguments)
         except click.UsageError as error:
-            from payment_sandbox.forms.base import did_you_mean, nearest_word  # here, so that --help is fast
+            from payment_sandbox.forms.base import did_you_mean, nearest_word  # deferred, for a fast --help
 
             known = self.list_commands(context)
             nearest = nearest_word(arguments[0], known)

@@ -119,7 +119,7 @@ def _for_programs(announced: Announcement) -> dict[str, Any]:
 
 
 def _for_people(announced: Announcement) -> Iterator[str]:
-    from payment_sandbox.projects.registry import FIRST_API_KEY  # here, so that --help is fast
+    from payment_sandbox.projects.registry import FIRST_API_KEY  # deferred, for a fast --help
 
     server = announced.server
     yield f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:"
@@ -372,9 +372,9 @@ def serve(
         others.join()
 
 
-def _control_token(host: str, given: str | None) -> str | None:
+def _control_token(host: str, token: str | None) -> str | None:
     """Return the given token, or a new one if other machines can reach the server."""
-    return given or (None if host in LOOPBACK else secrets.token_urlsafe(24))
+    return token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
 
 
 def _warm_up(server: "Server", stopped: Event) -> None:
@@ -398,7 +398,7 @@ _name_variables(serve)
 
 
 def _activity(log_format: str) -> "Activity":
-    from payment_sandbox.cli.activity import Activity, as_json, as_text  # here, so that --help is fast
+    from payment_sandbox.cli.activity import Activity, as_json, as_text  # deferred, for a fast --help
 
     return Activity(as_json if log_format == "json" else as_text(is_coloured=sys.stdout.isatty()))
 
@@ -415,7 +415,7 @@ def _start(
 ) -> "Server":
     gc.disable()  # during loading, when a collection would only cost time
     from payment_sandbox.projects.quotas import MEGABYTE, Quotas
-    from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
+    from payment_sandbox.serving.binding import PortInUse  # deferred, for a fast --help
     from payment_sandbox.serving.config import ServerConfig
     from payment_sandbox.serving.http import raise_open_files_limit
     from payment_sandbox.serving.server import build
@@ -426,7 +426,7 @@ def _start(
     quotas = Quotas(max_projects, max_orders, most, most_in_all)
     try:
         server = build(ServerConfig(host=host, port=port, freeze_memory=True, quotas=quotas, **options))
-    except PortTaken as refused:
+    except PortInUse as refused:
         fail(_with_occupant(str(refused), host, port))
     except StateRefused as refused:
         fail(str(refused))
@@ -444,7 +444,7 @@ def _start(
 
 def _with_occupant(refused: str, host: str, port: int) -> str:
     """Add to the refusal of a port in use whether a sandbox occupies it."""
-    from payment_sandbox.client.client import SandboxClient  # here, because it is rarely needed
+    from payment_sandbox.client.client import SandboxClient  # deferred: rarely needed
     from payment_sandbox.serving.binding import ALL_INTERFACES, LOOPBACK, url_of
 
     url = url_of(LOOPBACK if host in ALL_INTERFACES else host, port)
@@ -474,8 +474,8 @@ def _security(host: str, options: dict[str, Any]) -> "Security":
     from payment_sandbox.serving.config import Security
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 
-    given = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
-    wants_own, certificate, key, receivers, is_insecure = given
+    values = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
+    wants_own, certificate, key, receivers, is_insecure = values
     try:
         tls = _server_tls(host, wants_own, certificate, key, options)
     except CertificateRefused as refused:
@@ -488,14 +488,14 @@ def _server_tls(
     host: str, wants_own: bool, certificate: Path | None, key: Path | None, options: dict[str, Any]
 ) -> "ssl.SSLContext | None":
 
-    from payment_sandbox.serving.tls import given_context, own_context, served_names
+    from payment_sandbox.serving.tls import context_from_files, own_context, served_names
 
     if wants_own and certificate is not None:
         fail("--tls generates a certificate, and --tls-cert names one: use one of the two")
     if key is not None and certificate is None:
         fail("--tls-key needs --tls-cert, the certificate of the key")
     if certificate is not None:
-        return given_context(certificate, key)
+        return context_from_files(certificate, key)
     if not wants_own:
         return None
     public_host = urlsplit(options["public_url"] or "").hostname

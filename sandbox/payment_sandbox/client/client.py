@@ -291,15 +291,15 @@ class SandboxClient(Calls):
         document = with_rules({"faults": faults, "webhooks": webhooks})
         return self.call("PUT", "/control/faults/", document)
 
-    def act(self, order_id: str, actor: Actor, action: ActionName, **how: Any) -> answers.Order:
+    def act(self, order_id: str, actor: Actor, action: ActionName, **details: Any) -> answers.Order:
         """Perform an action: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
         if not isinstance(order_id, str):
             raise TypeError(f"act takes the id of an order, not a {type(order_id).__name__}: order['id']")
-        body = {"actor": actor, "action": action, **how}
+        body = {"actor": actor, "action": action, **details}
         return self.call("POST", f"/control/orders/{order_id}/act/", body)
 
     def play(
-        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
         """Run the scenario's next action on an order; perform the given action only if none is scheduled.
 
@@ -307,7 +307,7 @@ class SandboxClient(Calls):
         """
         planned = [due for due in self.agenda() if due["order_id"] == order_id and due["kind"] == PLANNED]
         if not planned:
-            return self.act(order_id, actor, action, **how)
+            return self.act(order_id, actor, action, **details)
         self.clock.advance(to=planned[0]["at"])
         return self.overview(order_id)["order"]
 

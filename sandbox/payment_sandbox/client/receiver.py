@@ -99,7 +99,7 @@ class WebhookReceiver:
         """Return an order's first webhook, or its ``nth``, as soon as it arrives.
 
         Raises:
-            TimeoutError: the webhook did not arrive; the message lists what did.
+            TimeoutError: the webhook did not arrive; the message lists the received ones.
             ValueError: ``nth`` is less than 1.
         """
         if nth < 1:

@@ -70,7 +70,7 @@ class ReplayStep(NamedTuple):
 
     real_at: str
     at: str
-    what: str
+    label: str
     run: "Callable[[Replay], Iterator[str]]"
 
 
@@ -149,14 +149,14 @@ def _changes(evidence: Recorded) -> RecordedChanges:
 
 def _steps(evidence: Recorded) -> Iterator[ReplayStep]:
     for entry in evidence["journal"]:
-        what = f"{entry['method']} {entry['path']}"
+        label = f"{entry['method']} {entry['path']}"
         if not METHOD.fullmatch(entry["method"]) or not entry["path"].startswith(MERCHANT_API):
-            raise EvidenceRefused(f"{what} is not a request to the merchant API")
-        yield ReplayStep(entry["real_at"], entry["at"], what, partial(Replay.request, entry=entry))
-    for taken in evidence["actions"]:
-        if taken["via"] != "scenario" and taken["action"] != "return" and taken["order_id"] is not None:
-            what = f"{taken['actor']} {taken['action']}"
-            yield ReplayStep(taken["real_at"], taken["at"], what, partial(Replay.act, taken=taken))
+            raise EvidenceRefused(f"{label} is not a request to the merchant API")
+        yield ReplayStep(entry["real_at"], entry["at"], label, partial(Replay.request, entry=entry))
+    for action in evidence["actions"]:
+        if action["via"] != "scenario" and action["action"] != "return" and action["order_id"] is not None:
+            label = f"{action['actor']} {action['action']}"
+            yield ReplayStep(action["real_at"], action["at"], label, partial(Replay.act, action=action))
 
 
 class Replay:
@@ -208,7 +208,7 @@ class Replay:
         differences = self._differences
         for number, step in enumerate(self._steps, 1):
             self._advance(step.at)
-            differences += [f"step {number}, {step.what}: {difference}" for difference in step.run(self)]
+            differences += [f"step {number}, {step.label}: {difference}" for difference in step.run(self)]
         self._advance(self._evidence["clock"]["now"])
         differences += self._orders()
         return ReplayOutcome(differences, self._skipped, self._project_id, len(self._steps))
@@ -287,47 +287,49 @@ class Replay:
         else:
             self._sandbox.call("PUT", "/control/scenario/", scenario)
 
-    def act(self, taken: Recorded) -> Iterator[str]:
+    def act(self, action: Recorded) -> Iterator[str]:
         """Repeat an action of a customer, a bank or the merchant."""
-        order_id = self._ids.get(taken["order_id"])
-        if taken["action"] in CREATING_ACTIONS:
-            yield from self._create(taken)
+        order_id = self._ids.get(action["order_id"])
+        if action["action"] in CREATING_ACTIONS:
+            yield from self._create(action)
             return
         if order_id is None:
-            self._skipped.append(f"{taken['actor']} {taken['action']} of {taken['order_id']} {NO_RECORD}")
+            self._skipped.append(f"{action['actor']} {action['action']} of {action['order_id']} {NO_RECORD}")
             return
-        how = {"amount" if name == "amount_cents" else name: value for name, value in taken["how"].items()}
-        if taken["actor"] == "merchant":
-            status, answer = self._by_hand(order_id, taken["action"], how)
+        details = {
+            "amount" if name == "amount_cents" else name: value for name, value in action["how"].items()
+        }
+        if action["actor"] == "merchant":
+            status, answer = self._by_hand(order_id, action["action"], details)
         else:
-            body = {"actor": taken["actor"], "action": taken["action"], **how}
+            body = {"actor": action["actor"], "action": action["action"], **details}
             status, answer = self._sandbox.exchange("POST", f"/control/orders/{order_id}/act/", body)
         if status >= REFUSED:
-            yield f"is not possible any more: {answer['error']['value']}"
+            yield f"is no longer possible: {answer['error']['value']}"
 
-    def _create(self, taken: Recorded) -> Iterator[str]:
+    def _create(self, action: Recorded) -> Iterator[str]:
         """Create an order as a test order, or by a scan."""
-        how = taken["how"]
-        if taken["action"] == "create":
-            status, answer = self._sandbox.exchange("POST", "/v1/orders/", how["order"])
+        details = action["how"]
+        if action["action"] == "create":
+            status, answer = self._sandbox.exchange("POST", "/v1/orders/", details["order"])
         else:
-            body = {"amount": how["amount_cents"]} if how.get("amount_cents") else {}
-            body |= {"issuer_id": how["issuer_id"]} if how.get("issuer_id") else {}
-            code = self._ids.get(how["bankqr_id"], how["bankqr_id"])
+            body = {"amount": details["amount_cents"]} if details.get("amount_cents") else {}
+            body |= {"issuer_id": details["issuer_id"]} if details.get("issuer_id") else {}
+            code = self._ids.get(details["bankqr_id"], details["bankqr_id"])
             status, answer = self._sandbox.exchange("POST", f"/control/bankqr/{code}/scan/", body)
         if status >= REFUSED:
-            yield f"is not possible any more: {answer['error']['value']}"
+            yield f"is no longer possible: {answer['error']['value']}"
         else:
-            self._ids[taken["order_id"]] = answer["id"]
+            self._ids[action["order_id"]] = answer["id"]
 
-    def _by_hand(self, order_id: str, action: str, how: Recorded) -> tuple[int, Any]:
+    def _by_hand(self, order_id: str, action: str, details: Recorded) -> tuple[int, Any]:
         if action == "cancel":
             return self._sandbox.exchange("DELETE", f"/v1/orders/{order_id}/")
         if action == "refund":
-            return self._sandbox.exchange("POST", f"/v1/orders/{order_id}/refunds/", dict(how))
+            return self._sandbox.exchange("POST", f"/v1/orders/{order_id}/refunds/", dict(details))
         order = self._sandbox.call("GET", f"/v1/orders/{order_id}/")
         place = f"/v1/orders/{order_id}/transactions/{order['transactions'][-1]['id']}/{BY_HAND[action]}"
-        return self._sandbox.exchange("POST", place, dict(how))
+        return self._sandbox.exchange("POST", place, dict(details))
 
     def _advance(self, to: str) -> None:
         if to > self._sandbox.call("GET", "/control/clock/")["now"]:

@@ -22,21 +22,21 @@ def _play(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
     """Run one step of a recipe; steps of the merchant go through the merchant API."""
     known = sandbox.overview(order_id)
     order = known["order"]
-    how: dict[str, Any] = {"amount": part_of(order["amount"])} if step.is_part else {}
+    details: dict[str, Any] = {"amount": part_of(order["amount"])} if step.is_part else {}
     if step.actor == CLOCK:
         due = [item["at"] for item in known["agenda"] if item["kind"] in UNPAID]
         if not due:
             raise TriggerImpossible(f"order {order_id} can no longer expire")
         sandbox.clock.advance(to=max(due))
     elif step.actor != MERCHANT:
-        how |= {"reason": step.reason} if step.reason is not None else {}
-        sandbox.act(order_id, cast(Actor, step.actor), cast(ActionName, step.action), **how)
+        details |= {"reason": step.reason} if step.reason is not None else {}
+        sandbox.act(order_id, cast(Actor, step.actor), cast(ActionName, step.action), **details)
     elif step.action == "capture":
         sandbox.call(
             "POST", f"/v1/orders/{order_id}/transactions/{order['transactions'][-1]['id']}/captures/"
         )
     elif step.action == "refund":
-        sandbox.call("POST", f"/v1/orders/{order_id}/refunds/", how)
+        sandbox.call("POST", f"/v1/orders/{order_id}/refunds/", details)
     else:
         sandbox.call("DELETE", f"/v1/orders/{order_id}/")
 
@@ -49,7 +49,7 @@ def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **or
     Raises:
         TriggerImpossible: the project's mode or the order does not allow the state.
         SandboxError: a call was refused.
-        KeyError: there is no such trigger.
+        KeyError: the trigger is unknown.
     """
     recipe = RECIPES[name]
     settings = sandbox.project()["settings"]

@@ -17,7 +17,7 @@ CONNECTIONS_QUEUED: Final = 1024
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-class PortTaken(Exception):
+class PortInUse(Exception):
     """The address cannot be bound."""
 
 
@@ -27,7 +27,7 @@ def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     Several processes can bind a shared port; the system distributes the connections.
 
     Raises:
-        PortTaken: the address is in use or does not belong to this host.
+        PortInUse: the address is in use or does not belong to this host.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio disables Nagle's algorithm only if the protocol is given
@@ -41,7 +41,7 @@ def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
         bound.setblocking(False)
     except (OSError, OverflowError) as error:
         bound.close()
-        raise PortTaken(_explain(host, port, error)) from error
+        raise PortInUse(_explain(host, port, error)) from error
     return bound
 
 

@@ -176,7 +176,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._content: StreamReader | None = None  # of the body being read
         self._content_bytes = self._framing_bytes = 0  # of the body, and of framing since its last content
         self._phase = Phase.IDLE
-        self._begun_seconds = self.quiet_since_seconds = (
+        self._started_seconds = self.quiet_since_seconds = (
             loop.time()
         )  # start of the head; time of the last byte or response
         self._unsent_bytes = 0  # at the last check
@@ -217,7 +217,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return
         self.quiet_since_seconds = began_seconds = self.loop.time()
         if self._phase is Phase.IDLE:
-            self._phase, self._begun_seconds = Phase.HEAD, began_seconds
+            self._phase, self._started_seconds = Phase.HEAD, began_seconds
         super().data_received(data)
         if self._content is not None:
             self._limit_framing(self._content, len(data))
@@ -266,7 +266,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     async def answered(self, http: web.BaseRequest) -> web.StreamResponse:
         """Read the body of a request, and answer the request."""
-        begun_seconds, reply = self.quiet_since_seconds, PendingReply(self, http)
+        started_seconds, reply = self.quiet_since_seconds, PendingReply(self, http)
         try:
             request = _request(http)
             if not http.body_exists:
@@ -283,7 +283,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return reply.refused(refused.status, refused.value)
         finally:
             self._phase, self.quiet_since_seconds = Phase.IDLE, self.loop.time()
-            self._host.count(reply.status, self.quiet_since_seconds - begun_seconds)
+            self._host.count(reply.status, self.quiet_since_seconds - started_seconds)
             if self._has_ended:
                 self._close_soon()
 
@@ -336,11 +336,11 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._drops_input, transport = True, self.transport
         if transport is not None and transport.can_write_eof():  # TLS has no half-closed connections
             transport.write_eof()
-        gone: Future[None] = self.loop.create_future()
-        self.on_lost = lambda: None if gone.done() else gone.set_result(None)
+        disconnected: Future[None] = self.loop.create_future()
+        self.on_lost = lambda: None if disconnected.done() else disconnected.set_result(None)
         with suppress(TimeoutError):
             async with timeout(REFUSAL_SECONDS):
-                await gone
+                await disconnected
 
     def handle_error(
         self,
@@ -379,7 +379,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         quiet_seconds = now - self.quiet_since_seconds
         if self._phase is Phase.IDLE:
             return quiet_seconds >= (limits.unread_seconds if self._unsent() else limits.inactive_seconds)
-        is_slow = self._phase is Phase.HEAD and now - self._begun_seconds >= limits.head_seconds
+        is_slow = self._phase is Phase.HEAD and now - self._started_seconds >= limits.head_seconds
         return self._phase is not Phase.ANSWERING and (is_slow or quiet_seconds >= limits.half_open_seconds)
 
     def close_if_stale(self) -> None:

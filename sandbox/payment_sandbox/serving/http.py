@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from payment_sandbox.serving.wsgi import Application
 
-OPEN_FILES_WANTED: Final = 16_384
+OPEN_FILES_LIMIT: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
 FULL_SECONDS: Final = 0.1  # between a full server's checks for inactive connections
@@ -261,7 +261,7 @@ def raise_open_files_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return
-    limit = OPEN_FILES_WANTED if hard == resource.RLIM_INFINITY else min(OPEN_FILES_WANTED, hard)
+    limit = OPEN_FILES_LIMIT if hard == resource.RLIM_INFINITY else min(OPEN_FILES_LIMIT, hard)
     if limit > soft:
         with suppress(ValueError, OSError):  # some systems refuse the limit that they report
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -47,7 +47,7 @@ class OnFirstConnection:
         """Bind the port; 0 picks a free one.
 
         Raises:
-            PortTaken: the address is in use or does not belong to this host.
+            PortInUse: the address is in use or does not belong to this host.
         """
         self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]

@@ -241,7 +241,7 @@ class Posting:
         self._place = place
         self._wire = Wire()
         self._answer: Future[Reply] = Future()
-        self.sent_seconds = self._begun_seconds = monotonic_seconds()
+        self.sent_seconds = self._started_seconds = monotonic_seconds()
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
@@ -288,7 +288,7 @@ class Posting:
     @property
     def late_at_seconds(self) -> float:
         """The monotonic time of the timeout."""
-        return self._begun_seconds + TIMEOUT_SECONDS
+        return self._started_seconds + TIMEOUT_SECONDS
 
     @property
     def is_report_late(self) -> bool:
@@ -302,7 +302,7 @@ class Posting:
 
     def pause(self, seconds: float) -> None:
         """Extend the timeout by the duration of a nested webhook's handler."""
-        self._begun_seconds += seconds
+        self._started_seconds += seconds
 
     def _late_location(self) -> str | None:
         """Return the location of a late handler at its timeout, if known."""
@@ -335,7 +335,7 @@ class Posting:
         self._warning = "redirects are not followed" if status in REDIRECTS else None
 
     def _reply(self, body: str = "", error: str | None = None, traceback: str | None = None) -> Reply:
-        duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
+        duration_ms = (monotonic_seconds() - self._started_seconds) * 1000
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error, self._warning, traceback)
 
@@ -355,7 +355,7 @@ class _LateHandlers:
     @contextmanager
     def watching(self, posting: Posting) -> "Iterator[None]":
         """Detect lateness in the context, whose time does not count for the enclosing handler."""
-        thread, begun_seconds = get_ident(), monotonic_seconds()
+        thread, started_seconds = get_ident(), monotonic_seconds()
         with self._changed:
             self._stacks.setdefault(thread, []).append(posting)
             begins, self._process = self._process != os.getpid(), os.getpid()
@@ -369,7 +369,7 @@ class _LateHandlers:
                 stack = self._stacks[thread]
                 stack.pop()
                 if stack:
-                    stack[-1].pause(monotonic_seconds() - begun_seconds)
+                    stack[-1].pause(monotonic_seconds() - started_seconds)
                 else:
                     del self._stacks[thread]
 

@@ -119,7 +119,7 @@ def build(config: ServerConfig) -> Server:
     """Bind the port and build the sandbox; serving begins with ``Server.start``.
 
     Raises:
-        PortTaken: the address is in use or does not belong to this host.
+        PortInUse: the address is in use or does not belong to this host.
         Invalid: the ``clock``, an address or a file is invalid, or a scenario is unknown.
         StateRefused: the ``state`` cannot be used.
     """

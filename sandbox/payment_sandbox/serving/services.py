@@ -36,7 +36,7 @@ class Pacer:
         self._changed = Condition(ranked_lock(PACER))  # type: ignore[arg-type]
         self._sequence = count()
         self._heap: list[tuple[float, int, Project]] = []
-        self._looked_at: dict[Project, float] = {}  # the valid heap entry of each project
+        self._scheduled: dict[Project, float] = {}  # the valid heap entry of each project
         self._stopped = False
         self._thread = Thread(target=self._run, name="pacer", daemon=True)
 
@@ -51,16 +51,16 @@ class Pacer:
             return
         with self._changed:
             at_seconds = monotonic_seconds() + max(min(seconds, SLEEP_SECONDS_MAX), least_seconds)
-            if project.is_deleted or self._looked_at.get(project, inf) <= at_seconds:
+            if project.is_deleted or self._scheduled.get(project, inf) <= at_seconds:
                 return
-            self._looked_at[project] = at_seconds
+            self._scheduled[project] = at_seconds
             heapq.heappush(self._heap, (at_seconds, next(self._sequence), project))
             self._changed.notify()
 
     def forget(self, project: Project) -> None:
         """Stop waking a project."""
         with self._changed:
-            if self._looked_at.pop(project, None) is not None:
+            if self._scheduled.pop(project, None) is not None:
                 self._heap = [entry for entry in self._heap if entry[2] is not project]
                 heapq.heapify(self._heap)
 
@@ -98,8 +98,8 @@ class Pacer:
                     self._changed.wait(seconds)
                     continue
                 heapq.heappop(self._heap)
-                if self._looked_at.get(project) == at_seconds:
-                    del self._looked_at[project]
+                if self._scheduled.get(project) == at_seconds:
+                    del self._scheduled[project]
                     return project
             return None
 

@@ -77,7 +77,7 @@ def _refuse_name(name: str) -> None:
         ) from error
 
 
-def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
     """Create a server context with a certificate from files; ``key`` may be in the same file.
 
     Raises:

@@ -127,7 +127,7 @@ class Turns:
         if self._is_taken:
             return False
         self._is_taken = True
-        self._loop.call_soon(self._give_next)
+        self._loop.call_soon(self._grant_next)
         return True
 
     def wait(self, share: str) -> "Future[None]":
@@ -136,10 +136,10 @@ class Turns:
         self._queue.put(share, turn)
         return turn
 
-    def _give_next(self) -> None:
+    def _grant_next(self) -> None:
         self._is_taken = bool(self._queue)
         if self._is_taken:
-            self._loop.call_soon(self._give_next)
+            self._loop.call_soon(self._grant_next)
             _, turn = self._queue.take()
             if not turn.done():
                 turn.set_result(None)

@@ -276,7 +276,7 @@ class PaymentSandbox(ShopInProcess):
         return self.client.scenario(scenario)
 
     def act(
-        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
         """Perform an action, and return the order; by default, the customer pays.
 
@@ -287,19 +287,19 @@ class PaymentSandbox(ShopInProcess):
             SandboxError: the order's state forbids the action; ``allowed`` lists the possible ones.
         """
         try:
-            return self.client.act(order_id, actor, action, **how)
+            return self.client.act(order_id, actor, action, **details)
         finally:
             self._on_action()
 
     def play(
-        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
         """Run the scenario's next action on an order; perform the given action only if none is scheduled.
 
         With ``play``, the outcome of a test depends on the scenario; with ``act``, it is always the same.
         """
         try:
-            return self.client.play(order_id, actor, action, **how)
+            return self.client.play(order_id, actor, action, **details)
         finally:
             self._on_action()
 

@@ -79,17 +79,17 @@ class CommandRun:
         except OSError as error:
             fail(f"cannot read {file}: {error.strerror}")
 
-    def order_id(self, given: str) -> str:
+    def order_id(self, text: str) -> str:
         """Return the full id of an order from a prefix or ``last``."""
-        if len(given) >= ID_LENGTH:
-            return given
-        if given == LAST:
+        if len(text) >= ID_LENGTH:
+            return text
+        if text == LAST:
             matching = [item["id"] for item in self.sandbox.orders(limit=1)]
         else:
-            orders = self.sandbox.orders(text=given)
-            matching = [item["id"] for item in orders if item["id"].startswith(given)]
+            orders = self.sandbox.orders(text=text)
+            matching = [item["id"] for item in orders if item["id"].startswith(text)]
         if len(matching) != 1:
-            fail(_no_such_order(given, len(matching)))
+            fail(_unknown_order(text, len(matching)))
         return matching[0]
 
 
@@ -102,21 +102,21 @@ def _printable(answer: Any) -> Any:
     return [_printable(item) for item in answer] if isinstance(answer, list | tuple) else answer
 
 
-def _no_such_order(given: str, matching: int) -> str:
-    if given == LAST:
+def _unknown_order(text: str, matching: int) -> str:
+    if text == LAST:
         return "there is no order yet; create one with payment-sandbox trigger paid"
     problem = "several orders begin" if matching else "no order begins"
-    return f"{problem} with {given!r}; give more of the id, or {LAST}; payment-sandbox orders lists all"
+    return f"{problem} with {text!r}; give more of the id, or {LAST}; payment-sandbox orders lists all"
 
 
-def order_ids(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def order_ids(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the newest orders of the server, for shell completion."""
     try:
         with client(ServerAccess(*(context.params.get(name) for name in OPTIONS))) as sandbox:
             known = [LAST, *(item["id"] for item in sandbox.orders(limit=20))]
     except SystemExit:
         return []
-    return [order_id for order_id in known if order_id.startswith(begun)]
+    return [order_id for order_id in known if order_id.startswith(prefix)]
 
 
 def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
@@ -142,9 +142,9 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
         called = _called(function)
 
         @wraps(function)
-        def run(**given: Any) -> None:
+        def run(**arguments: Any) -> None:
             if click.get_current_context().invoked_subcommand is None:
-                called(**given)
+                called(**arguments)
 
         about = f"Example: payment-sandbox {example}"
         as_group = click.group(name, cls=Group, invoke_without_command=True, epilog=about)
@@ -156,13 +156,13 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
 
 def _called(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
-    def run(as_json: bool, address: str | None = None, **given: Any) -> None:
+    def run(as_json: bool, address: str | None = None, **arguments: Any) -> None:
         context = click.get_current_context()
-        url, key, token, ca = (_option(context, name, given.pop(name)) for name in OPTIONS)
+        url, key, token, ca = (_option(context, name, arguments.pop(name)) for name in OPTIONS)
         with client(ServerAccess(address or url, key, token, ca)) as sandbox:
             call = CommandRun(sandbox, as_json=as_json)
             with errors_reported(call):
-                function(call, **given)
+                function(call, **arguments)
 
     return run
 
@@ -323,9 +323,9 @@ def money(item: Mapping[str, Any]) -> str:
     return f"{whole}.{cents:02} {item['currency']}"
 
 
-def assignments(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+def assignments(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Split each ``name=value``."""
-    for text in given:
+    for text in pairs:
         name, sign, value = text.partition("=")
         if not sign or not name:
             raise click.UsageError(f"{text!r} is not name=value, such as mode=live")

@@ -102,10 +102,10 @@ def _webhooks(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
 @click.option("--issuer-id", help="The bank to choose as the customer.")
 @click.option("--authorization", help="The authorization of wallet-google.")
 @click.option("--reason", help="The reason of a failure.")
-def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **how: Any) -> None:
+def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **details: Any) -> None:
     """Act as customer, bank, screening or processor on an order, given as an id, a prefix or last."""
-    given = {key: value for key, value in how.items() if value is not None}
-    order = call.sandbox.act(call.order_id(order_id), actor, action, **given)
+    arguments = {key: value for key, value in details.items() if value is not None}
+    order = call.sandbox.act(call.order_id(order_id), actor, action, **arguments)
     call.show(order, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
@@ -116,7 +116,7 @@ def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **how
 @click.option("--issuer-id", help="The bank to pay with.")
 @click.option("--open", "in_browser", is_flag=True, help="Open the payment page in a browser instead.")
 def pay(
-    call: CommandRun, order: str, payment_method: str | None, in_browser: bool, **how: str | None
+    call: CommandRun, order: str, payment_method: str | None, in_browser: bool, **details: str | None
 ) -> None:
     """Pay an order, by default the newest one, as its customer."""
     order_id = call.order_id(order)
@@ -126,8 +126,8 @@ def pay(
     possible = call.sandbox.overview(order_id)["actions"]["customer"]
     if payment_method is not None or ("pay" not in possible and "choose" in possible):
         call.sandbox.act(order_id, "customer", "choose", payment_method=payment_method or CARD)
-    given = {key: value for key, value in how.items() if value is not None}
-    paid = call.sandbox.act(order_id, "customer", "pay", **given)
+    arguments = {key: value for key, value in details.items() if value is not None}
+    paid = call.sandbox.act(order_id, "customer", "pay", **arguments)
     call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
@@ -144,11 +144,11 @@ def _open(call: CommandRun, pages: list[str]) -> None:
     webbrowser.open(address)
 
 
-def trigger_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def trigger_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the names of triggers, for shell completion."""
     from payment_sandbox.operations.recipes import RECIPES
 
-    return [name for name in RECIPES if name.startswith(begun)]
+    return [name for name in RECIPES if name.startswith(prefix)]
 
 
 @remote("trigger", example="trigger paid amount=500")
@@ -169,7 +169,7 @@ def trigger(
         call.table(about, dict.items, ("name", "makes"), "")
         return
     if name not in RECIPES:
-        fail(_no_such_trigger(name, list(RECIPES)))
+        fail(_unknown_trigger(name, list(RECIPES)))
     body = {field: value_of(value) for field, value in assignments(fields)}
     order_id = call.order_id(order) if order is not None else None
     if order_id is not None and body:
@@ -182,9 +182,9 @@ def trigger(
     call.show(overview, lambda answer: "\n".join(_overview(call, answer)))
 
 
-def _warn_of_ignored(call: CommandRun, order_id: str, given: Mapping[str, Any]) -> None:
+def _warn_of_ignored(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:
     """Warn of fields that orders do not have."""
-    if not given:
+    if not fields:
         return
     requests = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
     if requests and requests[0]["ignored"]:
@@ -202,7 +202,7 @@ def listen_hint(call: CommandRun) -> Iterator[str]:
         )
 
 
-def _no_such_trigger(name: str, known: list[str]) -> str:
+def _unknown_trigger(name: str, known: list[str]) -> str:
     from payment_sandbox.forms.base import did_you_mean, nearest_word
 
     return f"there is no trigger {name!r}{did_you_mean(nearest_word(name, known)) or '; see trigger --list'}"

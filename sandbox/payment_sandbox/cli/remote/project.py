@@ -86,27 +86,27 @@ def _words(item: Mapping[str, Any] | None) -> str:
     return " ".join(f"{name}={shown(value)}" for name, value in (item or {}).items()) or "always"
 
 
-def setting_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def setting_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the settings as ``name=``, for shell completion."""
     from payment_sandbox.projects.settings import Settings
 
-    return [f"{name}=" for name in Settings().as_mapping() if name.startswith(begun)]
+    return [f"{name}=" for name in Settings().as_mapping() if name.startswith(prefix)]
 
 
 @remote("settings", example="settings mode=live webhook_url=http://localhost:3000/webhook")
-@click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
-def settings(call: CommandRun, given: tuple[str, ...]) -> None:
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+def settings(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Show the project's settings, or change some; null clears a setting."""
     project = call.sandbox.project()
-    if given:
-        project = call.sandbox.change_settings(**_settings(given, project["settings"]))
+    if pairs:
+        project = call.sandbox.change_settings(**_settings(pairs, project["settings"]))
     call.table(project["settings"], lambda answer: answer.items(), ("setting", "value"), "")
 
 
-def _settings(given: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
     """Parse settings from the command line by the types of the current values."""
     changed: dict[str, Any] = {}
-    for name, text in assignments(given):
+    for name, text in assignments(pairs):
         kind = type(before.get(name))
         if kind is list and not text.startswith("["):
             changed[name] = [part for part in text.split(",") if part]
@@ -143,13 +143,13 @@ def servers(call: CommandRun) -> None:
 
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
-@click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
-def create(call: CommandRun, given: tuple[str, ...]) -> None:
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Create a project, and print its API key, which is never shown again."""
     from payment_sandbox.projects.settings import Settings
 
     before = {**Settings().as_mapping(), "clock": ""}
-    created = call.sandbox.call("POST", "/control/projects/", _settings(given, before))
+    created = call.sandbox.call("POST", "/control/projects/", _settings(pairs, before))
     lines = "project {project_id}\nkey {api_key}"
     call.show(created, lambda answer: lines.format(**answer))
 
@@ -191,10 +191,10 @@ def reset(call: CommandRun) -> None:
 @click.option("--rate", type=float, help="Run the clock at this many sandbox seconds per real second.")
 def clock(call: CommandRun, freeze: bool, rate: float | None, **aim: str | None) -> None:
     """Show the clock, or move it."""
-    given = [name for name, value in aim.items() if value is not None]
-    if len(given) + freeze + (rate is not None) > 1:
+    aims = [name for name, value in aim.items() if value is not None]
+    if len(aims) + freeze + (rate is not None) > 1:
         raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
-    if given:
+    if aims:
         call.show(call.sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]).answer, _advanced)
         return
     if freeze:

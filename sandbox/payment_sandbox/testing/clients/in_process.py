@@ -47,9 +47,9 @@ class SandboxResponse(NamedTuple):
 
 
 class CutOff(Exception):
-    """A fault cut the connection; ``begun`` is the received part of the response, if any."""
+    """A fault cut the connection; ``partial`` is the received part of the response, if any."""
 
-    begun: SandboxResponse | None = None
+    partial: SandboxResponse | None = None
 
 
 class NoAnswer(CutOff):
@@ -131,12 +131,12 @@ class InProcess:
         _stop_endless(project, method, path)
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
         waits = shop_request is None and self._waits(project, receiver, method, path)
-        begun_seconds, is_settled = monotonic_seconds(), True
+        started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
             line = _InProcessLine(shop_request, self._deliver_deferred)
             answer = self._answered(environment(method, url, headers, body), line)
-            taken_seconds = monotonic_seconds() - begun_seconds
+            taken_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
                 is_settled = _settled(project, receiver)
         if isinstance(answer, NoAnswer):
@@ -181,7 +181,7 @@ class InProcess:
             try:
                 answers.extend(pieces)
             except CutOff as cut:
-                cut.begun = _answered(heads[-1], answers) if any(answers) else None
+                cut.partial = _answered(heads[-1], answers) if any(answers) else None
                 raise
         return _answered(heads[-1], answers)
 

@@ -84,9 +84,9 @@ class MemorySocket:
         except TookTooLong as late:
             raise TimeoutError(str(late)) from None
         except CutOff as cut:
-            if cut.begun is None:
+            if cut.partial is None:
                 raise ConnectionResetError(ECONNRESET, "a fault cut the connection") from None
-            return _raw(cut.begun, is_whole=False)
+            return _raw(cut.partial, is_whole=False)
         return _raw(answer, is_whole=True, has_body=method != "HEAD")
 
 

@@ -90,7 +90,7 @@ def answered(target: Target, request: Any, body: bytes) -> Any:
     except TookTooLong as late:
         raise library.ReadTimeout(str(late), request=request) from None
     except CutOff as cut:
-        if cut.begun is None:
+        if cut.partial is None:
             raise library.ReadError("a fault cut the connection", request=request) from None
         raise library.RemoteProtocolError("a fault cut the response off", request=request) from None
     return library.Response(

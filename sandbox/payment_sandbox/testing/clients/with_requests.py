@@ -31,7 +31,7 @@ def _raised(error: CutOff | TookTooLong) -> requests.RequestException:
     """Convert an error to the exception that requests would raise."""
     if isinstance(error, TookTooLong):
         return requests.ReadTimeout(str(error))
-    if error.begun is not None:
+    if error.partial is not None:
         return requests.exceptions.ChunkedEncodingError("a fault cut the response off midway")
     return requests.ConnectionError("a fault cut the connection")
 

@@ -296,7 +296,7 @@ class Receiver:
         if CALLING_LOOP.get() is not None:
             return False
         latest = monotonic_seconds() - TIMEOUT_SECONDS
-        return any(other.begun_seconds > latest for other in others.values())
+        return any(other.started_seconds > latest for other in others.values())
 
     def raise_outcome(self) -> None:
         """Reraise a handler's outcome for the test, such as ``pytest.fail`` or a timeout of the test."""

@@ -31,7 +31,7 @@ class Running:
     def __init__(self, receiver: object, outer: "Running | None") -> None:
         self.logged: list[BaseException] = []
         self.notes: list[str] = []
-        self.begun_seconds = monotonic_seconds()
+        self.started_seconds = monotonic_seconds()
         self.thread = get_ident()  # the thread of the handler
         self._receiver = receiver
         self._outer = outer  # the handler whose call caused this webhook
