@@ -1,4 +1,4 @@
-"""Refreshing of a project's memory from other servers' changes in the database."""
+"""Refreshes a project's memory with other servers' changes in the database."""
 
 import json
 from collections.abc import Sequence

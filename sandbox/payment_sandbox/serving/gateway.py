@@ -1,4 +1,4 @@
-"""Running of the application: on the event loop if a call cannot block, otherwise on a thread."""
+"""Runs the application: on the event loop if a call cannot block, otherwise on a thread."""
 
 import logging
 from asyncio import AbstractEventLoop, timeout

@@ -1,4 +1,4 @@
-"""Calls of a WSGI application, with buffered responses."""
+"""Calls a WSGI application, and buffers its response."""
 
 import json
 import logging

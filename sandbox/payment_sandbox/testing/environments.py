@@ -1,4 +1,4 @@
-"""Calls of a WSGI application in the manner of a server (PEP 3333)."""
+"""Calls a WSGI application in the manner of a server (PEP 3333)."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Calls of an ASGI application, on the event loop of the test or on one of its own."""
+"""Calls an ASGI application, on the event loop of the test or on one of its own."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from threading import Thread, local

@@ -1,4 +1,4 @@
-"""Watching of a test's requests to its shop, so that webhooks can wait for the shop's response.
+"""Tracks a test's requests to its shop, so that webhooks can wait for the shop's response.
 
 Any test client may call the application, so its class is replaced by a subclass whose ``__call__`` marks the
 start and the end of a request. Django's test clients do not call the application, so their handlers get such
