@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection
 
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, said
+from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, localized
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
 from payment_sandbox_company.replicas import CLAIM_SECONDS
@@ -134,7 +134,7 @@ class Bulletin(Connections):
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """Return the records of a journal up to a number, oldest first."""
         values = {"id": project_id, "number": number_max}
-        rows = self.rows(said(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
+        rows = self.rows(localized(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
         return [HistoryRow(*row) for row in rows]
 
     # Claims and servers

@@ -27,7 +27,7 @@ from payment_sandbox.storage.dialects import (
     PROJECTS,
     RECORD_COLUMNS,
     REPLACE,
-    said,
+    localized,
 )
 from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox_company.batches import Batches
@@ -91,7 +91,7 @@ CLAIM: Final = f"UPDATE sandbox_project SET {CLAIMS} WHERE id = %(id)s; COMMIT"
 WRITE: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
-            {said(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
+            {localized(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
         WHERE id = %(id)s AND version = %(version)s RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
@@ -154,7 +154,7 @@ class PostgresSession:
         values = {**self._values, **written_values(written), "version": self.head.version}
         statements = [WRITE, "COMMIT"]
         if written.replaces_all:
-            statements.insert(0, said(POSTGRESQL, "; ".join(EMPTY)))
+            statements.insert(0, localized(POSTGRESQL, "; ".join(EMPTY)))
         elif self.head.version % TOMBSTONE_VERSIONS == 0:
             statements.insert(0, PURGE)
         version = self._database.execute_commit(self._executor, "; ".join(statements), values, written)
@@ -316,7 +316,7 @@ class Database(Bulletin):
 
     def without_records(self) -> list[StoredProject]:
         """Return all projects without their records, oldest first."""
-        query = said(POSTGRESQL, f"SELECT {PROJECTS} position")
+        query = localized(POSTGRESQL, f"SELECT {PROJECTS} position")
         return [
             StoredProject.read(identity, chosen, counters, ())
             for identity, chosen, counters in self.rows(query)

@@ -25,7 +25,7 @@ from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Storage
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import history_row, read_records
-from payment_sandbox.storage.rows import Row, RowStore, Written
+from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import catch_up
 from payment_sandbox_company.replicas import (
     JOB,
@@ -356,7 +356,7 @@ class SharedStore(RowStore):
         """Return whether any server has webhooks to send."""
         return bool(self.replica.jobs)
 
-    def write(self, change: ChangeSet, written: Written) -> None:
+    def write(self, change: ChangeSet, written: RowChanges) -> None:
         """Commit a change set in the project's transaction."""
         replica, shared = self.replica, self._shared(change, written)
         replica.version = (
@@ -381,7 +381,7 @@ class SharedStore(RowStore):
         if written.chosen is not None:
             replica.chosen = written.chosen
 
-    def _shared(self, change: ChangeSet, written: Written) -> SharedWritten:
+    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedWritten:
         replica, others = self.replica, change.others
         assert others is not None, "a change set of a shared store has it"
         releases_clock = replica.releases_clock and replica.clock_holder == replica.own_hold

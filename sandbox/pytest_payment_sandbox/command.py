@@ -11,7 +11,7 @@ import click
 from payment_sandbox.cli.noted import JSON, TEXT, Noted, format_option, printed
 from payment_sandbox.cli.options import fail, say
 
-Asked = TypeVar("Asked")
+ShopCall = TypeVar("ShopCall")
 
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
@@ -60,7 +60,7 @@ def rehearse(
     sys.exit(1 if explored.findings else 0)
 
 
-def _checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
+def _checked(option: str, check: Callable[[str], ShopCall], text: str) -> ShopCall:
     try:
         return check(text)
     except ValueError as wrong:

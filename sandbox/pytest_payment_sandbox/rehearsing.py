@@ -19,7 +19,7 @@ from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
-from payment_sandbox.testing.shops.watching import set_form_repeat
+from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
@@ -161,11 +161,11 @@ class OneRun:
             self._run.pace.known_busy = self._baseline.busy
         project._on_action = self._observe
         own.rehearse(self._run)
-        set_form_repeat(self._pressed)
+        set_submission_choice(self._pressed)
 
     def ended(self, failure: BaseException | None) -> None:
         """The test has ended: judge what is left."""
-        set_form_repeat(None)
+        set_submission_choice(None)
         self._has_restart = self._fixture(RESTART) is not None
         project, run = self._project, self._run
         if project is None or run is None or self.judged is not None:
@@ -254,11 +254,11 @@ class OneRun:
             self.picture,
             has_restart=self._has_restart,
             has_return=self._has_return,
+            has_customers=True,
         )
 
-    def _pressed(self, method: str, path: str) -> bool | None:
-        repeat = self._run.press(method, path) if self._run is not None else None
-        return repeat.at_once if repeat is not None else None
+    def _pressed(self, method: str, path: str, has_number: bool) -> Submission | None:
+        return self._run.press(method, path, has_number=has_number) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:
@@ -337,8 +337,9 @@ class RehearsedItem:
             first=self._failed_before(item),
             threads=lambda: runs.work_elsewhere(baseline),
         )
-        if self._only:
-            return explorer.only(self._only, baseline)
+        only = self._only or _only_of(item)
+        if only:
+            return explorer.only(only, baseline)
         runs.listen(baseline)
         explored = explorer.explore(baseline)
         self._remember(item, explored)
@@ -358,6 +359,23 @@ class RehearsedItem:
         if cache is not None:
             names = [finding.name for finding in explored.findings if finding.variation]
             cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
+
+
+def _only_of(item: pytest.Item) -> ChangedSteps:
+    """The only variation that the marker of a test asks for.
+
+    Raises:
+        pytest.UsageError: it is none.
+    """
+    marker = item.get_closest_marker("payment_rehearse")
+    return _parsed(marker.kwargs.get("only"), item.nodeid) if marker is not None else ()
+
+
+def _parsed(text: str | None, source: str) -> ChangedSteps:
+    try:
+        return parse_variation(text) if text else ()
+    except ValueError as wrong:
+        raise pytest.UsageError(f"{source}: {wrong}") from None
 
 
 class _Runs:
@@ -440,11 +458,7 @@ def prepared(session: pytest.Session) -> RehearsedItem:
     Raises:
         pytest.UsageError: the variation is none.
     """
-    asked = session.config.getoption("payment_rehearse_only")
-    try:
-        only = parse_variation(asked) if asked else ()
-    except ValueError as wrong:
-        raise pytest.UsageError(f"--payment-rehearse-only: {wrong}") from None
+    only = _parsed(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
     rehearsal = RehearsedItem(
         session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.scenarios.variation import Asked, Step
+from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import (
     PAIRS_MAX,
@@ -17,9 +17,9 @@ from pytest_payment_sandbox.rehearsal.exploring import (
 from pytest_payment_sandbox.rehearsal.judging import Judged
 from tests.support.state_files import NOON
 
-CREATE = Step("create", 1, "the shop's POST /v1/orders/", Asked("POST", "/v1/orders/"))
-CAPTURE = Step("change", 1, "the shop's POST …/captures/", Asked("POST", "/v1/orders/x/captures/"))
-REFUND = Step("change", 2, "the shop's POST …/refunds/", Asked("POST", "/v1/orders/x/refunds/"))
+CREATE = Step("create", 1, "the shop's POST /v1/orders/", ShopCall("POST", "/v1/orders/"))
+CAPTURE = Step("change", 1, "the shop's POST …/captures/", ShopCall("POST", "/v1/orders/x/captures/"))
+REFUND = Step("change", 2, "the shop's POST …/refunds/", ShopCall("POST", "/v1/orders/x/refunds/"))
 
 
 def webhook(number: int) -> Step:

@@ -12,9 +12,8 @@ from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
+from payment_sandbox.extensions import COMMAND_DISTRIBUTIONS, NotInstalled, installed, load, missing_library
 from payment_sandbox.extensions import COMMANDS as COMMANDS_GROUP
-from payment_sandbox.extensions import OF_COMMANDS as DISTRIBUTIONS
-from payment_sandbox.extensions import NotInstalled, installed, load, missing_library
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -31,11 +30,13 @@ class Program(Group):
 
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; if its distribution is missing, fail with the command to install it."""
-        if (command := super().get_command(context, cmd_name)) is not None or cmd_name not in DISTRIBUTIONS:
+        if (
+            command := super().get_command(context, cmd_name)
+        ) is not None or cmd_name not in COMMAND_DISTRIBUTIONS:
             return command
         try:
             loaded: click.Command = load(
-                COMMANDS_GROUP, cmd_name, DISTRIBUTIONS[cmd_name], f"{PROGRAM} {cmd_name}"
+                COMMANDS_GROUP, cmd_name, COMMAND_DISTRIBUTIONS[cmd_name], f"{PROGRAM} {cmd_name}"
             )
         except NotInstalled as missing:
             raise click.ClickException(str(missing)) from missing

@@ -18,7 +18,7 @@ class Due(NamedTuple, Generic[Item]):
 
 
 class Timeline(Generic[Item]):
-    """A clock with a queue of due items; ties come in the order in which they were added."""
+    """A clock with a queue of due items; items due at the same time keep their insertion order."""
 
     __slots__ = ("_heap", "moved", "now", "sequence")
 
@@ -43,8 +43,8 @@ class Timeline(Generic[Item]):
         self.sequence = max(self.sequence, due.sequence)
         heapq.heappush(self._heap, due)
 
-    def some(self, first: int, count: int) -> list[Due[Item]]:
-        """Return a slice of the items, unordered; all slices together cover the items that stay meanwhile."""
+    def batch(self, first: int, count: int) -> list[Due[Item]]:
+        """Return a slice of the unordered items; consecutive slices cover all items that stay queued."""
         return self._heap[first : first + count]
 
     def head(self) -> Due[Item] | None:
@@ -53,7 +53,7 @@ class Timeline(Generic[Item]):
         return heap[0] if heap else None
 
     def remove(self, sequences: Collection[int]) -> None:
-        """Remove the items with these sequence numbers; cheap if they are due first."""
+        """Remove the items with these sequence numbers; cheap for the items due first."""
         heap, remaining = self._heap, set(sequences)
         while remaining and heap and heap[0].sequence in remaining:
             remaining.remove(heapq.heappop(heap).sequence)
@@ -69,10 +69,10 @@ class Timeline(Generic[Item]):
                 self.moved(moment)
 
     def __iter__(self) -> Iterator[Due[Item]]:
-        """All items, earliest first."""
+        """Iterate over all items, earliest first."""
         return iter(sorted(self._heap))
 
-    def first(self) -> Iterator[Due[Item]]:
+    def in_order(self) -> Iterator[Due[Item]]:
         """Yield all items, earliest first, sorted lazily."""
         heap = self._heap
         candidates = [(heap[0], 0)] if heap else []

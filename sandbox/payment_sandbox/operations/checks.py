@@ -1,4 +1,4 @@
-"""Checks that a well-formed order is payable: by this merchant, with the fields that its method needs."""
+"""Checks that a well-formed order is payable: an available method, and the fields that it needs."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -92,7 +92,7 @@ def _check_allow_list(
 
 
 def _suggesting(violation: Violation, name: str, settings: Settings) -> Violation:
-    """The violation; of a name that nobody knows, with the method that was perhaps meant."""
+    """Suggest the closest method in the violation of an unknown name."""
     if settings.method(name) is not None:
         return violation
     nearest = nearest_word(name[:WORD_LENGTH_MAX], violation.allowed or ())
@@ -102,7 +102,7 @@ def _suggesting(violation: Violation, name: str, settings: Settings) -> Violatio
 def _usable(
     data: Mapping[str, Any], violations: Sequence[Violation], settings: Settings, names: Sequence[str]
 ) -> list[str]:
-    """List the methods that this merchant can use and that have all they need in the order."""
+    """List the methods that this merchant can use for this order."""
     return [
         name
         for name in names

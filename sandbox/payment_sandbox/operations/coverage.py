@@ -1,7 +1,7 @@
-"""Coverage: which of all possible outcomes, webhooks and refusals a shop has met, and answered rightly.
+"""Coverage: the outcomes, webhooks and refusals that a shop has handled, out of all possible cases.
 
-A case counts if the shop met it in a run, and the judge has no open finding about it. What a person played by
-hand, such as with "What if …", stands apart: it does not show that the shop gets there by itself.
+A case counts if it occurred in a run and the review has no open finding about it. Cases that a person played
+by hand, such as with "What if …", are listed apart: they do not show that the shop reaches them by itself.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -79,10 +79,10 @@ def refusal_rules() -> list[str]:
 
 
 class CaseMet(NamedTuple):
-    """Where a case was met: ids of orders or refused requests, or names of tests."""
+    """The places that met a case: ids of orders or refused requests, or names of tests."""
 
     right: Sequence[str] = ()
-    wrong: Sequence[str] = ()  # the judge has an open finding about it
+    wrong: Sequence[str] = ()  # with an open finding of the review
     by_hand: Sequence[str] = ()
 
 
@@ -92,7 +92,7 @@ RIGHT, WRONG, BY_HAND = HOW
 
 
 def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
-    """Find the cells that a project has met, with what the judge has found in it."""
+    """Return the cells that a project has met, judged by the findings of its review."""
     state, judged = project.epoch.state, _judged(project, findings)
     name = state.scenario.name
     places: dict[Met, dict[str, dict[str, None]]] = {
@@ -105,13 +105,13 @@ def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
 
 
 class _Judged(NamedTuple):
-    """What is about orders and requests: open findings, and actions by hand."""
+    """The orders and requests with open findings, and the manual actions on orders."""
 
     wrong: Container[str | None]  # ids of orders and of records
-    by_hand: Container[tuple[str | None, str]]  # ids of orders, with what was done
+    by_hand: Container[tuple[str | None, str]]  # ids of orders, each with an action
 
     def order(self, order: Order, end: str = "") -> str:
-        """How a case of an order was met."""
+        """Return how an order met a case: right, wrong or by hand."""
         if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
             return WRONG
         done = (CREATED, *(action for action, ends in TAKEN_BY_HAND.items() if end in ends))
@@ -128,7 +128,7 @@ def _judged(project: Project, findings: Iterable[Finding]) -> _Judged:
 
 
 MetAt = Iterator[tuple[Met, str, str]]
-"""Met cells, each with how it was met, and the id of an order or a request."""
+"""Met cells: the cell, how it was met, and the id of an order or a request."""
 
 
 def _met_ends(project: Project, judged: _Judged) -> MetAt:
@@ -234,23 +234,23 @@ ENDS_BY_DECISION: Final = {
 
 @cache
 def _end_finders(method: str) -> "Sequence[Callable[[Transaction], Ends]]":
-    """Return the functions that find the ends of payments with a method."""
+    """Return the functions that detect the ends of payments with a method."""
     parts = (part for decided, part in ENDS_BY_DECISION.items() if decided in _decided(method))
     return _plain_ends, _authorization_ends, *parts
 
 
 def _refund_ends(order: Order) -> Ends:
-    made = [refund for refund in order.refunds if not refund.failed]
-    cents = sum(refund.amount_cents for refund in made)
+    settled = [refund for refund in order.refunds if not refund.failed]
+    cents = sum(refund.amount_cents for refund in settled)
     return {
-        REFUNDED: bool(made) and cents == order.received_cents,
+        REFUNDED: bool(settled) and cents == order.received_cents,
         REFUNDED_IN_PART: 0 < cents < order.received_cents,
         REFUND_FAILED: any(refund.failed for refund in order.refunds),
     }
 
 
 def enabled_methods(project: Project) -> list[str]:
-    """List the methods that a shop has enabled, in their usual order; empty for the default, all."""
+    """List the methods that a shop has enabled, in their usual order; empty if all are enabled."""
     chosen = project.settings.payment_methods
     return [] if set(chosen) == set(NAMES) else [name for name in NAMES if name in chosen]
 
@@ -264,21 +264,21 @@ class CoverageGroup(NamedTuple):
 
     group: str
     title: str
-    cells: Mapping[str, CaseMet]  # by outcome; no places: never met
+    cells: Mapping[str, CaseMet]  # by outcome; without places if never met
 
     @property
     def met(self) -> int:
-        """The number of cells that were met rightly."""
+        """The number of cells that the shop handled correctly."""
         return sum(bool(cell.right) for cell in self.cells.values())
 
     @property
     def missing(self) -> list[str]:
-        """The outcomes that were never met rightly, nor wrongly."""
+        """The outcomes that never occurred."""
         return [name for name, cell in self.cells.items() if not cell.right and not cell.wrong]
 
     @property
     def wrong(self) -> list[str]:
-        """The outcomes that were met, but only wrongly."""
+        """The outcomes that the shop only handled wrongly."""
         return [name for name, cell in self.cells.items() if cell.wrong and not cell.right]
 
 
@@ -291,13 +291,13 @@ class Covered(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """The percentage of the methods' ends that were met rightly."""
+        """The percentage of the methods' ends that the shop handled correctly."""
         cells = sum(len(row.cells) for row in self.methods)
         return 100 * sum(row.met for row in self.methods) / cells if cells else 0.0
 
 
 def covered(met: Cells, enabled: Iterable[str]) -> Covered:
-    """Build the matrix for the methods that the shop has enabled, or else for the used ones."""
+    """Build the matrix for the enabled methods, or else for the used methods."""
     used = {one.subject for one in met if one.group == METHOD}
     chosen = set(enabled)
     methods = [_method(name, met) for name in NAMES if name in (chosen or used)]
@@ -324,7 +324,7 @@ def _others(met: Cells) -> list[CoverageGroup]:
 
 
 def met_of(group: str, title: str, what: str) -> Met:
-    """Find the cell of an outcome in a row."""
+    """Return the cell of an outcome in a row."""
     if group == METHOD:
         return Met(METHOD, title, what)
     scenario, _, rule = what.partition(", ")
@@ -332,5 +332,5 @@ def met_of(group: str, title: str, what: str) -> Met:
 
 
 def coverage(project: Project, findings: Iterable[Finding]) -> Covered:
-    """Build the matrix of a project, with what the judge has found in it."""
+    """Build the matrix of a project, judged by the findings of its review."""
     return covered(met_by(project, findings), enabled_methods(project))

@@ -1,4 +1,4 @@
-"""Ends of payments that were never met: for each, an order and the steps that lead there."""
+"""Recipes for the ends of payments: for each, an order and the steps to the end."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -41,13 +41,13 @@ from payment_sandbox.projects.project import Project
 
 
 class EndOfPayment(NamedTuple):
-    """How a payment comes to an end."""
+    """The steps to an end of a payment."""
 
     steps: tuple[RecipeStep | None, ...]
     is_captured_by_hand: bool = False
 
 
-PAYMENT: Final = None  # the step that pays, which the method decides
+PAYMENT: Final = None  # a placeholder for the payment step of the method
 REFUNDS: Final = RecipeStep(MERCHANT, "refund")
 VOIDS: Final = RecipeStep(MERCHANT, "void")
 PAID_STEPS: Final = {PAYMENT, CREDITS, CREDITS._replace(is_part=True)}
@@ -69,7 +69,7 @@ PLAYED: Final[Mapping[str, EndOfPayment]] = {
 
 
 def playable_ends(project: Project, method: str) -> list[str]:
-    """The ends of payments with a method that can be played in the project's mode."""
+    """List the ends of payments with a method that can be played in the project's mode."""
     is_live = project.settings.mode == LIVE
     if not is_live and not BY_NAME[method].capabilities.testable:
         return []
@@ -78,10 +78,10 @@ def playable_ends(project: Project, method: str) -> list[str]:
 
 
 def _impossible(method: str, *, is_live: bool) -> Iterator[str]:
-    """What cannot be played with a method from here."""
+    """Yield the ends that cannot be played with a method."""
     capabilities = BY_NAME[method].capabilities
     if not _payment(method):
-        yield EXPIRED  # it is authorized at once
+        yield EXPIRED  # the payment is authorized at once
     if capabilities.refunds_by_lines:
         yield from (REFUNDED, REFUNDED_IN_PART)
     if not is_live and not capabilities.completes_in_test:
@@ -89,13 +89,13 @@ def _impossible(method: str, *, is_live: bool) -> Iterator[str]:
 
 
 def play_end(project: Project, method: str, end: str, create: Callable[[Json], Order]) -> Order:
-    """Make an order whose payment with this method ends so.
+    """Create an order, and bring its payment with this method to this end.
 
     Raises:
-        Unknown: there is no such end, or it cannot be played in the project's mode.
+        Unknown: the end is unknown, or cannot be played in the project's mode.
     """
     if method not in BY_NAME or end not in playable_ends(project, method):
-        raise Unknown("this case cannot be played from here")
+        raise Unknown(f"the case {method} {end} cannot be played in the project's mode")
     played = PLAYED[end]
     steps = [each for step in played.steps for each in (_payment(method) if step is PAYMENT else (step,))]
     if end in (REFUNDED, REFUNDED_IN_PART) and BY_NAME[method].capabilities.default_capture_mode is not None:
@@ -105,7 +105,7 @@ def play_end(project: Project, method: str, end: str, create: Callable[[Json], O
 
 
 def _payment(method: str) -> tuple[RecipeStep, ...]:
-    """The step that pays: a bank credits the money, or a customer acts; some methods need neither."""
+    """Return the payment step: a bank's credit or a customer's payment; some methods need neither."""
     decided = frozenset().union(*BY_NAME[method].capabilities.outcomes)
     if "credit" in decided:
         return (CREDITS,)

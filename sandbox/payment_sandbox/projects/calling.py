@@ -78,12 +78,12 @@ class Caller:
 
 
 _CALLER: Final[ContextVar[Caller | None]] = ContextVar("caller", default=None)
-NOBODY: Final = Caller()
+NO_CALLER: Final = Caller()
 
 
 def caller() -> Caller:
     """Return the caller that this thread works for."""
-    return _CALLER.get() or NOBODY
+    return _CALLER.get() or NO_CALLER
 
 
 @contextmanager

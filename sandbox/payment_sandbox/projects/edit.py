@@ -403,7 +403,7 @@ class Edit:
     def _due_in_seconds(self, dues: tuple[Due[Command], ...]) -> float | None:
         """Real time until the next agenda entry is due; None if only a call can move the clock there."""
         finished = set(self.finished)
-        first = (due.at for due in self.epoch.timeline.first() if due.sequence not in finished)
+        first = (due.at for due in self.epoch.timeline.in_order() if due.sequence not in finished)
         times = [at for at in (next(first, None), *(due.at for due in dues)) if at is not None]
         if not times:
             return None

@@ -29,6 +29,10 @@ class Rehearsal(Protocol):
         """Choose when a job of the shop runs next; ``limit`` is the next event, or the end of the advance."""
         ...
 
+    def run_job(self, job: Job) -> str | None:
+        """Run a job of the shop, perhaps twice; return an error message, or None."""
+        ...
+
     def call(self, method: str, path: str) -> Fault | None:
         """Choose the fault for a call of the shop; None for no fault."""
         ...
@@ -66,6 +70,10 @@ class NoRehearsal:
     def next_run(self, job: Job, limit: datetime) -> datetime:
         """Run it at its time."""
         return job.at
+
+    def run_job(self, job: Job) -> str | None:
+        """Run it once."""
+        return job.run()
 
     def call(self, method: str, path: str) -> None:
         """Choose no fault."""

@@ -19,7 +19,7 @@ from payment_sandbox.operations.deliver_webhook import (
 )
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
-    STAYS_HERE,
+    STAYS_LOCAL,
     ReceiverAnswer,
     Reply,
     Send,
@@ -332,7 +332,7 @@ def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") 
     """
     host = urlsplit(request.url).hostname
     raise Undelivered(
-        f"{STAYS_HERE}; deliver_to(app) delivers them to the shop, and "
+        f"{STAYS_LOCAL}; deliver_to(app) delivers them to the shop, and "
         f"deliver_over_network(hosts=[{host!r}]) allows that host"
     )
 

@@ -21,7 +21,7 @@ LANES: Final = {
 }
 ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
 LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
-"""Of statuses; only those that lead to money look like success."""
+"""The looks of statuses; only statuses that lead to money look like success."""
 ANSWERS: Final = ("response", "webhook-response", "outcome")
 LOST: Final = "lost"
 
@@ -42,15 +42,15 @@ class PictureRow(NamedTuple):
     time: str = ""
     link: str | None = None
     title: str = ""
-    is_later: bool = False  # than the displayed moment
+    is_later: bool = False  # after the displayed moment
 
 
 class Sequence(NamedTuple):
-    """A sequence diagram; ``left_out`` counts the earlier rows that do not fit."""
+    """A sequence diagram; ``omitted`` counts the earlier rows that do not fit."""
 
     lanes: tuple[str, ...]
     rows: tuple[PictureRow, ...]
-    left_out: int = 0
+    omitted: int = 0
     whole: str | None = None  # the link to all rows
 
 
@@ -80,7 +80,7 @@ def sequence(
     displayed moment, None if that is now.
     """
     happenings = list(happenings)
-    rows = list(_rows(happenings, link or _nowhere, past))
+    rows = list(_rows(happenings, link or _no_link, past))
     last_at = happenings[-1].at if happenings else None
     shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
@@ -88,16 +88,16 @@ def sequence(
     return Sequence(lanes, tuple(shown), max(0, len(rows) - most), whole)
 
 
-def _nowhere(happening: Happening) -> str | None:
+def _no_link(happening: Happening) -> str | None:
     return None
 
 
 def _rows(happenings: Iterable[Happening], link: Link, past: Container[str] | None) -> Iterator[PictureRow]:
-    told_at: datetime | None = None
+    shown_at: datetime | None = None
     for happening in happenings:
         at = happening.at.replace(microsecond=0)
-        time = "" if at == told_at else short_time(at, told_at)
-        told_at = at
+        time = "" if at == shown_at else short_time(at, shown_at)
+        shown_at = at
         is_later = past is not None and happening.id not in past
         yield PictureRow(
             happening.sender,
@@ -119,7 +119,7 @@ def _timed(happening: Happening) -> str:
 
 
 def _both_times(happening: Happening) -> str:
-    """Format sandbox time and real time, by which to find the line in the shop's own log."""
+    """Format sandbox time and real time; the latter also appears in the shop's log."""
     return f"{happening.at.isoformat()}, really {happening.real_at.isoformat()}"
 
 
@@ -138,7 +138,7 @@ def _look(happening: Happening) -> str:
 
 
 def _due(due: Iterable[PictureDue], last_at: datetime | None) -> Iterator[PictureRow]:
-    """The scheduled events, each with its day if that is not the day of the last happening."""
+    """Yield the scheduled events, with their days if they differ from that of the last happening."""
     for item in due:
         yield PictureRow(
             SERVICE,
@@ -156,13 +156,13 @@ def short_time(at: datetime, before: datetime | None) -> str:
     return f"{at:%H:%M:%S}" if is_same_day else f"{at:%m-%d %H:%M}"
 
 
-WIDTH: Final = 720  # of a file, and at least on a page, where the picture is as wide as its place
-LEFT: Final = 16.5  # per cent, of the first lane: the time column is before it
-RIGHT: Final = 91.5  # per cent, of the last lane
+WIDTH: Final = 720  # pixels: the width of a file, and the minimum width on a page
+FIRST_LANE: Final = 16.5  # per cent; the time column precedes it
+LAST_LANE: Final = 91.5  # per cent
 TOP: Final = 44
 ROW_HEIGHT: Final = 30
 ARROW: Final = 5
-OVER_LANES: Final = 80  # how much wider a label may be than its arrow
+OVER_LANES: Final = 80  # pixels by which a label may exceed its arrow
 CHARACTER_WIDTH: Final = 6.2
 LABEL_LENGTH_MAX: Final = 64
 NOT_XML: Final = Pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -179,7 +179,7 @@ FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
     """Render a diagram as SVG; as a file, it gets a label and a white background."""
-    height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.left_out)) + 14
+    height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
     role = "group" if picture.whole or any(row.link for row in picture.rows) else "img"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="{WIDTH if is_file else "100%"}" '
@@ -191,9 +191,9 @@ def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = Fals
 
 
 def _places(picture: Sequence) -> dict[str, float]:
-    """Where the lanes are, in per cent of the width."""
-    apart = (RIGHT - LEFT) / (len(picture.lanes) - 1)
-    return {lane: round(LEFT + apart * number, 2) for number, lane in enumerate(picture.lanes)}
+    """Return the positions of the lanes, in per cent of the width."""
+    distance = (LAST_LANE - FIRST_LANE) / (len(picture.lanes) - 1)
+    return {lane: round(FIRST_LANE + distance * number, 2) for number, lane in enumerate(picture.lanes)}
 
 
 def _lanes(picture: Sequence, height: int) -> Iterator[str]:
@@ -207,8 +207,8 @@ def _lanes(picture: Sequence, height: int) -> Iterator[str]:
 
 def _drawn_rows(picture: Sequence) -> Iterator[str]:
     places, y = _places(picture), TOP + 10
-    if picture.left_out:
-        text = _text("50%", y, f"… {picture.left_out} earlier entries", COLOURS["quiet"], "quiet")
+    if picture.omitted:
+        text = _text("50%", y, f"… {picture.omitted} earlier entries", COLOURS["quiet"], "quiet")
         yield f'<a href="{escape(picture.whole)}" data-whole="">{text}</a>' if picture.whole else text
         y += ROW_HEIGHT
     for row in picture.rows:
@@ -228,14 +228,14 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
 
 
 def _target(row: PictureRow, places: dict[str, float], y: float) -> str:
-    """Make the whole height of the row clickable, not just the thin line."""
+    """Make the full height of the row clickable, rather than just the thin line."""
     begin, end = sorted((places[row.sender], places[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
     return f'<rect x="{begin:g}%" y="{top:g}" width="{end - begin:g}%" height="{height}" fill-opacity="0"/>'
 
 
 def _pixels(share: float) -> float:
-    """A part of the width in pixels, where the picture is as narrow as it can be."""
+    """Convert per cent of the width to pixels, for the minimum width."""
     return share * WIDTH / 100
 
 
@@ -245,7 +245,7 @@ def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
     colour, middle = COLOURS[row.look], (begin + end) / 2
     dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
     label = _cut(row.label, _pixels(abs(end - begin)) + OVER_LANES)
-    if row.look == LOST:  # it ends halfway, with a cross
+    if row.look == LOST:  # the arrow ends halfway, with a cross
         end, path = middle, f'd="M -{ARROW} -{ARROW} L {ARROW} {ARROW} M -{ARROW} {ARROW} L {ARROW} -{ARROW}"'
         head = f'<path class="cross" {path} stroke="{colour}" stroke-width="2"/>'
     else:
@@ -298,8 +298,8 @@ def _lines(picture: Sequence) -> Iterator[str]:
     yield "sequenceDiagram"
     for lane in picture.lanes:
         yield f"    participant {lane} as {LANES[lane]}"
-    if picture.left_out:
-        yield f"    Note over {picture.lanes[0]}: {picture.left_out} earlier entries are left out"
+    if picture.omitted:
+        yield f"    Note over {picture.lanes[0]}: {picture.omitted} earlier entries are omitted"
     for row in picture.rows:
         if row.time:
             yield f"    Note over {picture.lanes[0]}: {_plain(row.time)}"
@@ -310,8 +310,8 @@ def _row(row: PictureRow) -> str:
     label = _plain(row.label)
     if row.sender == row.receiver:
         return f"Note over {row.sender}: {label}"
-    is_in_vain = row.look in ("failed", LOST)
-    line, head = "--" if row.is_answer else "-", "x" if is_in_vain else ">>"
+    is_unsuccessful = row.look in ("failed", LOST)
+    line, head = "--" if row.is_answer else "-", "x" if is_unsuccessful else ">>"
     return f"{row.sender}{line}{head}{row.receiver}: {label}"
 
 

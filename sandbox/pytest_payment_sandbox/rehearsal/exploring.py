@@ -6,7 +6,16 @@ from itertools import combinations
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, WEBHOOK, Acts, Step, Trait, Variation
+from payment_sandbox.scenarios.variation import (
+    CHANGE,
+    CREATE,
+    PRESS,
+    WEBHOOK,
+    OrderAction,
+    Step,
+    Trait,
+    Variation,
+)
 from payment_sandbox.scenarios.variations import rehearsed
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
@@ -46,6 +55,7 @@ class Ran(NamedTuple):
     picture: str
     has_restart: bool = False
     has_return: bool = False
+    has_customers: bool = False
 
 
 class RehearsalFinding(NamedTuple):
@@ -274,7 +284,9 @@ def _why_not_together(baseline: Ran) -> list[str]:
 def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
     if Trait.RESTART in change.traits and not baseline.has_restart:
         return False
-    can_return = baseline.has_return and isinstance(step.about, Acts) and step.about.has_return
+    if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
+        return False
+    can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
     return can_return or Trait.RETURN not in change.traits
 
 

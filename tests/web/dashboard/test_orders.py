@@ -183,7 +183,7 @@ def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None
     watched.settle()
     browser = Dashboard(watched)
     page = browser.open(f"orders/{order['id']}/")
-    for words in ("POST /v1/orders/", "opens the payment page", "webhook, try 1", "503", "409 · ", "due"):
+    for words in ("POST /v1/orders/", "opens the payment page", "webhook, attempt 1", "503", "409 · ", "due"):
         assert words in page.text, words
     request = next(link for link in page.links if "/requests/" in link)
     assert "Content-Type" in browser.open(f"{watched.url}{request}").text

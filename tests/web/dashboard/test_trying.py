@@ -171,7 +171,7 @@ def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop:
     assert watched.get("/control/coverage/").json() == covered
     watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
     assert watched.webhooks()[0]["attempts"][-1]["number"] == 2
-    assert "sent otherwise, by hand" in browser.open(f"orders/{order['id']}/").text
+    assert "resent with changes" in browser.open(f"orders/{order['id']}/").text
 
 
 def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop) -> None:

@@ -205,11 +205,11 @@ def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None
     watched.settle()
     watched.advance("PT25M")
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert "tries 2 to 10, every 2 min, until 12:18: all 500" in page.text
+    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in page.text
     picture = page.answer.text.partition('id="picture"')[2].partition('data-testid="story"')[0]
-    assert picture.count("webhook, try") == 1
-    assert "tries 2 to 10, every 2 min, until 12:18: all 500" in picture
-    assert page.ids["told"].count("webhook, try") == 10
+    assert picture.count("webhook, attempt") == 1
+    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in picture
+    assert page.ids["told"].count("webhook, attempt") == 10
 
 
 def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:

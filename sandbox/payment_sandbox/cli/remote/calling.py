@@ -38,7 +38,7 @@ OPTIONS: Final = ("url", "key", "token", "ca")
 WITH_TOKEN: Final = ("projects", "create", "prune", "replay", "servers")
 UNAUTHORIZED: Final = 401
 
-Answer = TypeVar("Answer")
+Document = TypeVar("Document")
 Row = Sequence[object]
 
 
@@ -59,7 +59,7 @@ class CommandRun:
         self.as_json = as_json
         self.file: Path | None = None
 
-    def show(self, answer: Answer, readable: Callable[[Answer], str]) -> None:
+    def show(self, answer: Document, readable: Callable[[Document], str]) -> None:
         """Print a response as text or as JSON; ``readable`` formats a copy without control characters."""
         try:
             text = json.dumps(answer, indent=2) if self.as_json else readable(_printable(answer))
@@ -67,7 +67,9 @@ class CommandRun:
             fail(f"the server at {self.sandbox.base_url} is not a payment sandbox")
         say(*text.split("\n"))
 
-    def table(self, answer: Answer, rows: Callable[[Answer], Iterable[Row]], heads: Row, empty: str) -> None:
+    def table(
+        self, answer: Document, rows: Callable[[Document], Iterable[Row]], heads: Row, empty: str
+    ) -> None:
         """Print a response as a table or as JSON; ``rows`` reads a copy without control characters."""
         self.show(answer, lambda safe: columns(rows(safe), heads, empty))
 

@@ -46,8 +46,8 @@ from payment_sandbox.operations.review.setup import (
     mixed_schemes,
     unmatched,
     unmatched_rules,
-    untold,
-    untold_changes,
+    unreported,
+    unreported_changes,
 )
 from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
 from payment_sandbox.orders.amounts import euros
@@ -85,7 +85,7 @@ def review(epoch: Epoch) -> list[Finding]:
         list(epoch.journal.statuses),
         epoch.now(),
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
-        untold_changes(epoch),
+        unreported_changes(epoch),
         unmatched_rules(epoch),
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, orders),
@@ -195,7 +195,7 @@ CHECKS: Final[Sequence[Check]] = (
     polled,
     ignored,
     warned,
-    untold,
+    unreported,
     mixed_schemes,
     unmatched,
     lapsed,

@@ -74,7 +74,7 @@ class Reviewed:
     reached: Sequence[StatusReached]
     now: datetime  # sandbox time
     tells_early: bool = False  # webhooks come before responses, as a setting says
-    untold: int = 0  # changes of statuses that no webhook told, because it had no address
+    unreported: int = 0  # changes of statuses that no webhook told, because it had no address
     unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
     scenario: str = ""
     lapsed: Sequence[str] = ()  # orders whose authorization expired with nothing captured

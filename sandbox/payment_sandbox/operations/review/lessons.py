@@ -69,7 +69,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "shipped-twice": ONCE,
     "refunds-differ": REFUNDS,
     "cancelled-but-kept": REFUNDS,
-    "went-back": Lesson(risks.TAKEN_BACK, "go-forward-only"),
+    "went-back": Lesson(risks.UNDONE, "go-forward-only"),
     "shown-paid": READ,
     "shown-differently": LEARN,
     "mailed-differently": ONCE,

@@ -23,7 +23,7 @@ ACCEPTED: Final = (200, 201)  # their addresses are valid
 PLAIN_ON_TLS: Final = "speaks plain http"
 
 
-def untold_changes(epoch: Epoch) -> int:
+def unreported_changes(epoch: Epoch) -> int:
     """How many changes of statuses had no webhook: neither order nor project has an address."""
     if epoch.state.settings.webhook_url is not None:
         return 0
@@ -41,9 +41,9 @@ def _is_silent(epoch: Epoch, order_id: str) -> bool:
     return order is not None and order.webhook_url is None and not epoch.store.deliveries_of(order_id)
 
 
-def untold(reviewed: Reviewed) -> Iterator[Finding]:
+def unreported(reviewed: Reviewed) -> Iterator[Finding]:
     """Statuses changed, and there was no address to send a webhook to."""
-    count = reviewed.untold
+    count = reviewed.unreported
     if count:
         changes = "A status change" if count == 1 else f"{count} status changes"
         yield Finding(

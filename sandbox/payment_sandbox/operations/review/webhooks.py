@@ -20,7 +20,7 @@ from payment_sandbox.operations.review.evidence import (
 )
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
-    STAYS_HERE,
+    STAYS_LOCAL,
     Delivery,
     DeliveryState,
     WebhookAttempt,
@@ -43,7 +43,7 @@ A_MOMENT: Final = timedelta(seconds=1)
 LISTEN: Final = "Make the shop listen at this address, or correct the address."
 UNANSWERED: Final = {  # what to do instead, by words of the error
     TOO_LATE: ANSWER_FIRST,
-    STAYS_HERE: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
+    STAYS_LOCAL: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
 NO_ANSWER: Final = 999

@@ -5,95 +5,21 @@ start and the end of a request. Django's test clients do not call the applicatio
 a ``__call__``.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
+from functools import partial
 from inspect import iscoroutinefunction
-from io import BytesIO
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.environments import body_of
+from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop
 from payment_sandbox.testing.shops.tracebacks import RUNNING
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import Held
     from payment_sandbox.projects.project import Project
-
-POST: Final = "POST"
-
-FormRepeat = Callable[[str, str], bool | None]
-"""Called for every form of the test: True repeats it at the same moment, False afterwards, None never."""
-
-_form_repeats: Final[list[FormRepeat]] = []  # the newest last
-
-
-def set_form_repeat(form_repeat: FormRepeat | None) -> None:
-    """Set the function that decides on repeats of forms; None for no repeats."""
-    _form_repeats.clear()
-    if form_repeat is not None:
-        _form_repeats.append(form_repeat)
-
-
-def is_repeated(method: str, path: str) -> bool | None:
-    """Return True to repeat a request at the same moment, False to repeat it afterwards, None for neither."""
-    return _form_repeats[-1](method, path) if method == POST and _form_repeats else None
-
-
-class RepeatedRequest:
-    """The repeat of a WSGI request, at the same moment or afterwards."""
-
-    def __init__(self, environ: dict[str, Any], at_once: bool, ask: Callable[[dict[str, Any]], Any]) -> None:
-        body = body_of(environ)
-        environ["wsgi.input"] = BytesIO(body)
-        copy = {**environ, "wsgi.input": BytesIO(body)}
-        context = copy_context()
-
-        def repeat() -> None:
-            with suppress(Exception):
-                context.run(ask, copy)
-
-        self._repeat = repeat
-        self._thread = Thread(target=repeat, name="second click") if at_once else None
-        if self._thread is not None:
-            start(self._thread)
-
-    def end(self) -> None:
-        """Return after the answer to the second request; its exceptions are ignored."""
-        if self._thread is not None:
-            self._thread.join()
-        else:
-            self._repeat()
-
-
-async def repeat_request(
-    receive: Callable[[], Awaitable[Any]],
-    ask: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]],
-    at_once: bool,
-) -> None:
-    """Make an ASGI request twice; the first response counts."""
-    messages = [await receive()]
-    while messages[-1].get("more_body"):
-        messages.append(await receive())
-
-    def replay() -> Callable[[], Awaitable[Any]]:
-        remaining = list(messages)
-
-        async def receive_copy() -> Any:
-            return remaining.pop(0) if remaining else {"type": "http.disconnect"}
-
-        return receive_copy
-
-    if at_once:
-        from asyncio import gather  # deferred: few shops have a loop
-
-        await gather(ask(replay()), ask(replay()))
-    else:
-        await ask(replay())
-        await ask(replay())
 
 
 class DeferredWebhooks(NamedTuple):
@@ -173,31 +99,14 @@ def _watching_wsgi(kind: type) -> dict[str, Any]:
         return pieces
 
     def call(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        pieces: Iterable[bytes] = answer_with_repeat(
+        if not _is_outermost():
+            return answer(self, environ, start_response)
+        pieces: Iterable[bytes] = answer_submission(
             environ, lambda sent, begin: answer(self, sent, begin), start_response
         )
         return pieces
 
     return {"__call__": call}
-
-
-def answer_with_repeat(
-    environ: dict[str, Any], answer: Callable[[dict[str, Any], Any], Any], start_response: Any = None
-) -> Any:
-    """Answer a WSGI request, and its repeat if a rehearsal demands one."""
-    at_once = is_repeated(environ["REQUEST_METHOD"], environ["PATH_INFO"]) if _is_outermost() else None
-    if at_once is None:
-        return answer(environ, start_response)
-    repeated = RepeatedRequest(environ, at_once, lambda copy: answer(copy, _ignored))
-    try:
-        return answer(environ, start_response)
-    finally:
-        repeated.end()
-
-
-def _ignored(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
-    """Start a response, and discard it."""
-    return lambda piece: None
 
 
 def _whole(pieces: Iterable[bytes]) -> list[bytes]:
@@ -236,22 +145,12 @@ def _watching_asgi(kind: type) -> dict[str, Any]:
         if scope["type"] != "http":
             await kind.__call__(self, scope, receive, send)
             return
-        at_once = is_repeated(scope["method"], scope["path"]) if _is_outermost() else None
-        if at_once is None:
+        if not _is_outermost():
             await answer(self, scope, receive, send)
             return
-        sends = iter((send,))
-
-        async def ask(receive_copy: Any) -> None:
-            await answer(self, dict(scope), receive_copy, next(sends, _discard))
-
-        await repeat_request(receive, ask, at_once)
+        await answer_submission_on_loop(scope, receive, send, partial(answer, self))
 
     return {"__call__": call}
-
-
-async def _discard(message: Any) -> None:
-    """Discard a part of a response."""
 
 
 class _WatchedApplications:
@@ -333,7 +232,9 @@ def _watched(called: Any) -> Any:
         return response
 
     def call(self: Any, environ: dict[str, Any]) -> Any:
-        return answer_with_repeat(environ, lambda sent, begin: answer(self, sent))
+        if not _is_outermost():
+            return answer(self, environ)
+        return answer_submission(environ, lambda sent, begin: answer(self, sent))
 
     return call
 

@@ -9,12 +9,12 @@ from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.again import again, variations
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import told
+from payment_sandbox.operations.in_words import describe_history
+from payment_sandbox.operations.what_if import replay_with, variations
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
@@ -24,7 +24,7 @@ from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.copies import created_with, creation_of
 from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
@@ -74,10 +74,12 @@ def post_again(call: Call, project_id: str, order_id: str) -> Response:
     if body is None:
         raise Unknown("nobody knows any more what this order was created with")
     name = call.request.form.get("again", "")
-    made = again(project, order, name, body, lambda changed: made_by_hand(project, changed, order.client))
-    offer = offered(OfferedIn.AGAIN)[name]
+    made = replay_with(
+        project, order, name, body, lambda changed: made_by_hand(project, changed, order.client)
+    )
+    offer = offered(OfferedIn.WHAT_IF)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
-    return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
+    return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)
@@ -86,7 +88,7 @@ def get_orders_beside(call: Call, project_id: str, order_id: str, other_id: str)
     project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
     sides = [(order_row(project, order), verdict(project, order)) for order in orders]
-    left, right = (_steps(told(project.epoch, row["id"], known.findings)) for row, known in sides)
+    left, right = (_steps(describe_history(project.epoch, row["id"], known.findings)) for row, known in sides)
     return show(
         call,
         "beside",
@@ -154,9 +156,9 @@ def ways_again(project: Project, order: Order, created: JournalEntry | None) -> 
     """What the page of an order offers: how it can be played again, and what it can be compared with."""
     offers: list[VariationOffer] = []
     if created_with(project, order, created) is not None:
-        url_told = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
-        offers = variations(order, is_told=url_told is not None)
-    older = next(find_orders(project.epoch, Wanted(before=order.id)), None)
+        webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
+        offers = variations(order, has_webhook_url=webhook_url is not None)
+    older = next(find_orders(project.epoch, OrderFilter(before=order.id)), None)
     return {"variations": offers, "before_this": older.id if older is not None else None}
 
 

@@ -12,8 +12,8 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
-from payment_sandbox.web.browsers import go
+from payment_sandbox.storage.snapshot import Checkpoint, NotUndone, take_checkpoint, undo_move
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
@@ -22,8 +22,8 @@ from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 
 ADVANCE: Final = AdvanceForm()
-AIMS: Final = ("by", "until", "to")
-APART_SECONDS_PER_WATCHER: Final = 0.005
+TARGETS: Final = ("by", "until", "to")
+BATCH_SECONDS_PER_WATCHER: Final = 0.005
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
@@ -31,11 +31,13 @@ RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 def post_clock(call: Call, project_id: str) -> Response:
     """Advance the clock, freeze it, or let it run at some rate."""
     project = enter(call, project_id)
-    aim = {name: call.request.form[name].strip() for name in AIMS if call.request.form.get(name, "").strip()}
+    aim = {
+        name: call.request.form[name].strip() for name in TARGETS if call.request.form.get(name, "").strip()
+    }
     back = way_back(call) or url(project, "orders/")
     if aim:
         epoch = project.epoch
-        before = remember(project, epoch)
+        before = take_checkpoint(project, epoch)
         given = _with_zone(aim)
         _refuse_the_past(project, given.get("to"))
         done = advance_clock(project, read(ADVANCE, given))
@@ -47,7 +49,7 @@ def post_clock(call: Call, project_id: str) -> Response:
         change_clock(project, FROZEN)
     else:
         raise Invalid([Violation("", "names no time; use by, until, to or rate")])
-    return go(back)
+    return redirect(back)
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **POSTED)
@@ -55,10 +57,10 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
     """Stop the move of the clock that runs now; its own page tells what it did."""
     project = enter(call, project_id, catches_up=False)
     text = "The clock was stopped." if stop_advance(project) else "The clock had already stopped."
-    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
+    return redirect(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
-class NothingToTakeBack(Refusal):
+class NothingToUndo(Refusal):
     """No move can be taken back, because none was made here."""
 
     rule = "CTL-13"
@@ -67,7 +69,7 @@ class NothingToTakeBack(Refusal):
 class LastMove:
     """The last move of an epoch's clock, if it can be taken back."""
 
-    before: Before | None = None
+    before: Checkpoint | None = None
 
 
 LAST_MOVE: Final = Slot(LastMove)
@@ -80,13 +82,13 @@ def post_clock_back(call: Call, project_id: str) -> Response:
     epoch = project.epoch
     before = epoch.slots.of(LAST_MOVE).before
     if before is None:
-        raise NothingToTakeBack("there is no move to undo since the start or the last reset")
+        raise NothingToUndo("there is no move to undo since the start or the last reset")
     undone = undo_move(project, epoch, before)
     text = f"Undone: it is {project.now():%H:%M:%S} again.{_not_undone(undone)}"
-    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
+    return redirect(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
-def _not_undone(undone: Undone) -> str:
+def _not_undone(undone: NotUndone) -> str:
     """What came meanwhile and cannot be undone, for people."""
     webhooks, requests = undone
     sent = {0: "", 1: " One webhook had been sent, which cannot be undone."}.get(
@@ -110,7 +112,7 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
     """Tell an open page whenever something has changed."""
     project = enter(call, project_id, catches_up=False)
     project.storage.watch(project)
-    stream = call.stream = ChangeStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
+    stream = call.stream = ChangeStream(project.events, after_of(call.request), BATCH_SECONDS_PER_WATCHER)
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

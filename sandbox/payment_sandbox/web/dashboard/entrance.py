@@ -5,7 +5,7 @@ from flask import Response
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.browsers import HTML, go, is_browser
+from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import signing_in
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, own_path, url
@@ -27,7 +27,7 @@ def get_root(call: Call) -> Response:
     """Lead browsers to the dashboard; others get links to it and to what programs need."""
     if not is_browser(call.request):
         return json_answer({name: f"{call.site.public_url}{path}" for name, path in LINKS.items()})
-    return go(f"{call.site.base_path}/dashboard/")
+    return redirect(f"{call.site.base_path}/dashboard/")
 
 
 @route(dashboard, "GET", "/dashboard/", **VIEW)
@@ -35,13 +35,13 @@ def get_dashboard(call: Call) -> Response:
     """Show the project, or let the browser choose one."""
     projects = signing_in.visible_projects(call)
     if len(projects) == 1:
-        return go(url(projects[0], "orders/"))
+        return redirect(url(projects[0], "orders/"))
     if not projects and not signing_in.is_open(call):
-        return go(f"{call.site.base_path}/dashboard/{SIGN_IN}/")
+        return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN}/")
     body = call.site.render(
         "dashboard/projects.html",
         projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
-        left_out=max(0, len(projects) - PROJECTS_SHOWN_MAX),
+        omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
         is_open=signing_in.is_open(call),
     )
     return Response(body, content_type=HTML)
@@ -63,13 +63,13 @@ def post_sign_in(call: Call) -> Response:
     project = call.site.registry.find_by_id(grant)
     if project is not None:
         to = url(project, "orders/")
-    return signing_in.sign_in(call, go(own_path(call, call.request.form.get("next", "")) or to), grant)
+    return signing_in.sign_in(call, redirect(own_path(call, call.request.form.get("next", "")) or to), grant)
 
 
 @route(dashboard, "POST", "/dashboard/sign-out/", **POSTED)
 def post_sign_out(call: Call) -> Response:
     """Sign out."""
-    return signing_in.sign_out(call, go(f"{call.site.base_path}/dashboard/"))
+    return signing_in.sign_out(call, redirect(f"{call.site.base_path}/dashboard/"))
 
 
 @route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW)
@@ -77,7 +77,7 @@ def get_project_page(call: Call, project_id: str) -> Response:
     """Lead to the orders of a project."""
     if UUID.fullmatch(project_id) is None:
         raise Unknown("there is no such project")
-    return go(f"{call.site.base_path}/dashboard/{project_id}/orders/")
+    return redirect(f"{call.site.base_path}/dashboard/{project_id}/orders/")
 
 
 def _sign_in_page(call: Call, status: int = 200) -> Response:

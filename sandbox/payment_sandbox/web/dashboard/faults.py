@@ -18,7 +18,7 @@ from payment_sandbox.scenarios.sentences import rule_in_words
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.overview import scenario_record
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.routes import route
@@ -70,7 +70,7 @@ def post_switch(call: Call, project_id: str) -> Response:
         if offer is None:
             raise Unknown(f"there is no switch {name!r}")
         project.change_faults(partial(_switched, offer))
-    return go(way_back(call) or url(project, "scenario/"))
+    return redirect(way_back(call) or url(project, "scenario/"))
 
 
 @route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW)
@@ -95,7 +95,7 @@ def post_scenario(call: Call, project_id: str) -> Response:
             choose_scenario(project, Document(chosen), call.site.registry.catalogue)
     except Invalid as invalid:
         return _shown(call, project, text, invalid.violations)
-    return go(url(project, "scenario/"))
+    return redirect(url(project, "scenario/"))
 
 
 def _shown(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:

@@ -19,9 +19,9 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import base_path, takes_snapshot
-from payment_sandbox.web.auth import only_from_here, without_secrets
+from payment_sandbox.web.auth import same_site_only, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.notices import (
     NAME,
@@ -45,7 +45,7 @@ from payment_sandbox.web.dashboard.signing_in import (
 from payment_sandbox.web.dashboard.verdict import counts, known_review, left, moment_of_day, with_mistakes
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run, with_headers
+from payment_sandbox.web.faces import CallNext, Face, held_webhooks, let_others_run, with_headers
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 
@@ -96,11 +96,11 @@ VIEWS: Final = {
 dashboard = Blueprint("dashboard", __name__, template_folder="templates")
 
 
-def only_whole_forms(call: Call, go_on: GoOn) -> Response:
+def only_whole_forms(call: Call, call_next: CallNext) -> Response:
     """Refuse forms of which a part was dropped while they were read."""
     if not takes_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
-    return go_on(call)
+    return call_next(call)
 
 
 class SignInNeeded(Exception):
@@ -257,7 +257,7 @@ def _menu(call: Call, project: Project) -> list[Project]:
 def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
     """What is due next."""
     epoch = project.epoch
-    due = (due for due in epoch.timeline.first() if applies(epoch, due))
+    due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
     return [event(entry) for entry in islice(due, most)]
 
 
@@ -294,7 +294,7 @@ def ask_to_sign_in(call: Call) -> Response:
         if call.request.method == "GET"
         else f"{call.site.base_path}/dashboard/"
     )
-    return go(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': wanted})}")
+    return redirect(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': wanted})}")
 
 
 def refuse(call: Call, error: Exception) -> Response:
@@ -324,7 +324,7 @@ def _beside_the_form(call: Call, error: Mapping[str, Any]) -> Response | None:
     project, back = call.owner, way_back(call)
     if call.request.method != "POST" or project is None or not back:
         return None
-    return go(with_notice(project, back, refusal(project, error, call.request.form)))
+    return redirect(with_notice(project, back, refusal(project, error, call.request.form)))
 
 
 @route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
@@ -352,16 +352,16 @@ LIVE_PAGES: Final[Slot[OrderedDict[str, tuple[float, bytes]]]] = Slot(OrderedDic
 """The pages of a busy project that were rendered a moment ago, oldest first: when, and the page."""
 
 
-def shared_pages(call: Call, go_on: GoOn) -> Response:
+def shared_pages(call: Call, call_next: CallNext) -> Response:
     """Answer with a page that was rendered a moment ago; keep a new one for those who ask next."""
     project = _crowded_project(call)
     if project is None:
-        return go_on(call)
+        return call_next(call)
     pages = project.epoch.slots.of(LIVE_PAGES)
     shared = pages.get(_key(call))
     if shared is not None and _now(project) - shared[0] <= _fresh_for(project):
         return Response(shared[1], content_type=HTML)
-    response = go_on(call)
+    response = call_next(call)
     if response.status_code == OK and response.mimetype == "text/html":
         _keep(project, pages, _key(call), response.get_data())
     return response
@@ -402,7 +402,7 @@ def _fresh_for(project: Project) -> float:
 MIDDLEWARES: Final = (
     let_others_run,
     with_headers(HEADERS),
-    only_from_here,
+    same_site_only,
     without_secrets,
     only_whole_forms,
     shared_pages,

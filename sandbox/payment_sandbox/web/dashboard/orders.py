@@ -13,10 +13,10 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.find_orders import SORTS, Wanted, count_orders, find_orders
+from payment_sandbox.operations.find_orders import SORTS, OrderFilter, count_orders, find_orders
 from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import told
+from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.operations.recipes import play, playable
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
@@ -29,7 +29,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.answers.control import journal_summary
 from payment_sandbox.web.answers.overview import order_overview, order_row
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.again import made_by_hand, ways_again
@@ -119,7 +119,7 @@ def post_test_order(call: Call, project_id: str) -> Response:
     project = enter(call, project_id)
     call.hold_webhooks()
     order = made_by_hand(project, TEST_ORDER, {})
-    return go(url(project, f"orders/{order.id}/"))
+    return redirect(url(project, f"orders/{order.id}/"))
 
 
 @route(dashboard, "POST", f"{ORDERS}in-a-state/", **POSTED)
@@ -127,7 +127,7 @@ def post_order_in_a_state(call: Call, project_id: str) -> Response:
     """Create a test order, and bring it to a state."""
     project = enter(call, project_id)
     order = play(project, call.request.form.get("recipe", ""), lambda body: made_by_hand(project, body, {}))
-    return go(url(project, f"orders/{order.id}/"))
+    return redirect(url(project, f"orders/{order.id}/"))
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **POSTED)
@@ -137,7 +137,7 @@ def post_test_webhook(call: Call, project_id: str) -> Response:
     order = play(project, "paid", lambda body: made_by_hand(project, body, {}))
     project.settle(ANSWER_SECONDS, orders=[order.id])
     back = way_back(call) or url(project, "webhooks/")
-    return go(with_notice(project, back, answered(project, order.id)))
+    return redirect(with_notice(project, back, answered(project, order.id)))
 
 
 @route(dashboard, "GET", ORDER, **VIEW)
@@ -146,7 +146,7 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     project = enter(call, project_id)
     order = project.find_order(order_id)
     if order.refund_of_order_id is not None:
-        return go(url(project, f"orders/{order.refund_of_order_id}/"))
+        return redirect(url(project, f"orders/{order.refund_of_order_id}/"))
     return _shown(call, project, order)
 
 
@@ -164,7 +164,7 @@ def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
         data = read(ACT, {"actor": actor, "action": name, **given})
         act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
-    return go(way_back(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
+    return redirect(way_back(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
 
 
 def typed_cents(call: Call, field: str) -> int | None:
@@ -201,7 +201,7 @@ def link_of(project: Project, happening: Happening) -> str | None:
 
 def _shown(call: Call, project: Project, order: Order | None) -> Response:
     args, remark = known_only(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
-    wanted = Wanted(*map(args.get, Wanted._fields))
+    wanted = OrderFilter(*map(args.get, OrderFilter._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
@@ -271,19 +271,19 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
 
 def _story(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
     """What happened to an order, as a picture and as text, now or until an earlier moment."""
-    happenings = told(project.epoch, order.id, known.findings)
+    happenings = describe_history(project.epoch, order.id, known.findings)
     link = partial(link_of, project)
     is_whole = call.request.args.get("rows") == "all"
     most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
     whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
     shown = happenings[-most:]
-    left_out, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
+    omitted, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
     past = frozenset(each.id for each in happenings[:number]) if number else None
     picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
     return {
         "happenings": shown,
-        "left_out": left_out,
-        "moments": range(left_out + 1, len(happenings) + 1),
+        "omitted": omitted,
+        "moments": range(omitted + 1, len(happenings) + 1),
         "moment": moment(project, order, happenings, number, known.beliefs) if happenings else None,
         "whole": whole,
         "link": link,

@@ -23,7 +23,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_url,
 )
 from payment_sandbox.operations.ends import play_end, playable_ends
-from payment_sandbox.operations.in_words import asked, refusal, status_in, why_refused
+from payment_sandbox.operations.in_words import describe_call, refusal, status_in, why_refused
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
@@ -45,7 +45,7 @@ from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.answers.qr import QrForm
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.again import made_by_hand
 from payment_sandbox.web.dashboard.copies import command, curl, pretty
@@ -168,7 +168,7 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
         outcomes=OUTCOMES,
         wanted=wanted,
         remark=remark,
-        untold=len(project.epoch.journal.statuses) if not deliveries else 0,
+        unreported=len(project.epoch.journal.statuses) if not deliveries else 0,
     )
 
 
@@ -204,10 +204,10 @@ def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Respo
     changed = Changed(_unless(given.get("url"), url_shown), _unless(given.get("body"), body))
     if "after" not in given:
         redeliver(project, delivery_id, changed)
-        return go(back)
+        return redirect(back)
     resend_later(project, delivery_id, changed, Period.parse(given["after"]))
     text = f"It will be sent again in {LATER[given['after']]} of sandbox time."
-    return go(with_notice(project, back, Notice(text, (delivery.order_id,))))
+    return redirect(with_notice(project, back, Notice(text, (delivery.order_id,))))
 
 
 def _shown_as_sent(project: Project, delivery: Delivery) -> tuple[str, str]:
@@ -282,7 +282,7 @@ def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[
     whole = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
     for entry in page:
         known = whole.get(entry.id, entry)
-        words, status = asked(known), status_in(known)
+        words, status = describe_call(known), status_in(known)
         words = f"{words} → {status}" if words and status else words
         yield {
             **journal_summary(entry),
@@ -305,7 +305,7 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
     project = enter(call, project_id)
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
-        raise Unknown(f"the journal has no request {entry_id!r} (any more)")
+        raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
     ids = [known.id for known in project.epoch.journal.unmasked()]
     at = ids.index(entry_id)
     return show(
@@ -356,7 +356,7 @@ def post_coverage(call: Call, project_id: str) -> Response:
     method, _, end = call.request.form.get("case", "").partition(" ")
     order = play_end(project, method, end, lambda body: made_by_hand(project, body, {}))
     notice = Notice(f"Played: {method}, {end}.")
-    return go(with_notice(project, url(project, f"orders/{order.id}/"), notice))
+    return redirect(with_notice(project, url(project, f"orders/{order.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
@@ -373,8 +373,8 @@ def get_vault_view(call: Call, project_id: str) -> Response:
         "vault",
         cards=[(card, _charge(project, card)) for card in cards[:ROWS_SHOWN]],
         codes=[(project.masking.record(code), _state_of(code, project.now())) for code in codes[:ROWS_SHOWN]],
-        cards_left_out=max(0, len(cards) - ROWS_SHOWN),
-        codes_left_out=max(0, len(codes) - ROWS_SHOWN),
+        cards_omitted=max(0, len(cards) - ROWS_SHOWN),
+        codes_omitted=max(0, len(codes) - ROWS_SHOWN),
         page_of=partial(qr_page_path, project),
         storable=STORABLE,
         uses=USES,
@@ -396,7 +396,7 @@ def post_card(call: Call, project_id: str) -> Response:
     order = made_by_hand(project, _first_payment(use, cents), {})
     act(project, order.id, Action(CUSTOMER, "pay", card=name))
     notice = Notice(f"Stored {STORABLE[name].truncated_pan} by the payment of", (order.id,))
-    return go(with_notice(project, url(project, "vault/"), notice))
+    return redirect(with_notice(project, url(project, "vault/"), notice))
 
 
 @route(dashboard, "POST", f"{PROJECT}/vault/codes/", **POSTED)
@@ -410,7 +410,7 @@ def post_code(call: Call, project_id: str) -> Response:
     text = project.masking.text(form.get("description", "").strip())
     asked = _asked_code(text, cents, is_changeable, "reusable" in form)
     create_qr_request(project, read(QR_FORM, asked))
-    return go(with_notice(project, url(project, "vault/"), Notice("The QR code can be scanned now.")))
+    return redirect(with_notice(project, url(project, "vault/"), Notice("The QR code can be scanned now.")))
 
 
 def _first_payment(use: str, cents: Cents) -> dict[str, object]:

@@ -20,7 +20,7 @@ from payment_sandbox.operations.review import (
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import (
     DELIVERIES_MAX,
-    OTHERWISE,
+    MANUAL_ATTEMPT,
     RETRY_AFTER,
     Delivery,
     DeliveryState,
@@ -325,7 +325,7 @@ def _webhook_rules(case: ReproducedOrder) -> list[Rule]:
     effects: dict[tuple[str, int], Rule | None] = {}
     for delivery in case.deliveries:
         for number, attempts in groupby(delivery.attempts, lambda attempt: attempt.number):
-            if number != OTHERWISE:
+            if number != MANUAL_ATTEMPT:
                 effects.setdefault((delivery.status, number), _effect(delivery, list(attempts)))
     different = list(effects.values())
     if different and different[0] and different.count(different[0]) == len(different):

@@ -16,7 +16,7 @@ from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
@@ -94,7 +94,7 @@ def post_settings(call: Call, project_id: str) -> Response:
     except Invalid as invalid:
         return _shown(call, project, invalid.violations)
     back = way_back(call) or url(project, "settings/")
-    return go(with_notice(project, back, Notice("Saved.")))
+    return redirect(with_notice(project, back, Notice("Saved.")))
 
 
 @route(dashboard, "GET", f"{PROJECT}/state/", answers=None, **{**VIEW, "media_type": "text/plain"})
@@ -118,7 +118,7 @@ def post_snapshot(call: Call, project_id: str) -> Response:
         return _shown(call, project, [Violation("file", refused.value)])
     except Invalid as invalid:
         return _shown(call, project, invalid.violations)
-    return go(url(project, "orders/"))
+    return redirect(url(project, "orders/"))
 
 
 @route(dashboard, "POST", f"{PROJECT}/reset/", **POSTED)
@@ -126,7 +126,7 @@ def post_project_reset(call: Call, project_id: str) -> Response:
     """Reset the project to its initial state."""
     project = enter(call, project_id)
     project.reset()
-    return go(url(project, "orders/"))
+    return redirect(url(project, "orders/"))
 
 
 def _typed(call: Call) -> dict[str, Any]:

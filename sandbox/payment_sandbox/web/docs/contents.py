@@ -15,7 +15,7 @@ from payment_sandbox.projects.journal import BODY_KEPT_BYTES as JOURNAL_BODY_BYT
 from payment_sandbox.projects.journal import ENTRIES_MAX, HEADER_KEPT_MAX, PATH_KEPT_MAX
 from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
-from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
+from payment_sandbox.web.answers.responses import ANSWERS_CACHED_MAX
 from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs import references
@@ -51,7 +51,7 @@ BOUNDS: Final = (
     Bound("A receiver's answer", BODY_KEPT_BYTES, "bytes", CUT),
     Bound("Events for watchers", EVENTS_KEPT_MAX, "per project", OLDEST_GONE),
     Bound("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
-    Bound("Answers that are kept as bytes", ANSWERS_KEPT_MAX, "per project", OLDEST_GONE),
+    Bound("Answers that are kept as bytes", ANSWERS_CACHED_MAX, "per project", OLDEST_GONE),
     Bound("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
     Bound("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_GONE),
     Bound("Dashboard pages that a crowd shares", PAGES_MAX, "per project", OLDEST_GONE),
