@@ -37,7 +37,7 @@ from payment_sandbox_company.replicas import (
     Changes,
     Head,
     Replica,
-    SharedWritten,
+    SharedChanges,
     UnknownOutcome,
     commit_name,
 )
@@ -143,7 +143,7 @@ class PostgresSession:
                 head = head._replace(chosen=chosen, counters=counters)
         return Changes(head, [Row(*row) for row in rows])
 
-    def commit(self, written: SharedWritten) -> int:
+    def commit(self, written: SharedChanges) -> int:
         """Write a change set, and commit.
 
         Raises:
@@ -225,7 +225,7 @@ class Database(Bulletin):
         heads, rows = self._with_retries(lambda: self.execute(READ, values, 4 * STATEMENT_SECONDS))
         return Changes(Head(*heads[0]), [Row(*row) for row in rows]) if heads else None
 
-    def add(self, written: SharedWritten) -> int:
+    def add(self, written: SharedChanges) -> int:
         """Add a project.
 
         Raises:
@@ -242,7 +242,7 @@ class Database(Bulletin):
         return version
 
     def execute_commit(
-        self, executor: Executor, statements: str, values: Mapping[str, Any], written: SharedWritten
+        self, executor: Executor, statements: str, values: Mapping[str, Any], written: SharedChanges
     ) -> int | None:
         """Write and commit; return the new version, or None if nothing was written.
 
@@ -260,7 +260,7 @@ class Database(Bulletin):
         self.commits += bool(versions)
         return int(versions[0][0]) if versions else None
 
-    def find_commit(self, written: SharedWritten, error: psycopg.Error) -> int:
+    def find_commit(self, written: SharedChanges, error: psycopg.Error) -> int:
         """Return the version of a commit without an answer; the row's lock waits for its end.
 
         Raises:
@@ -397,12 +397,12 @@ COMMITTED: Final = """
 """
 
 
-def seconds_for(written: SharedWritten) -> float:
+def seconds_for(written: SharedChanges) -> float:
     """Return the timeout of a commit, which is longer for a large change set."""
     return STATEMENT_SECONDS * (4 if len(written.rows) > ROWS_OF_A_CALL else 1)
 
 
-def written_values(written: SharedWritten) -> dict[str, Any]:
+def written_values(written: SharedChanges) -> dict[str, Any]:
     """Return the parameters of the statements that write a change set."""
     part: Part = written.part
     return {

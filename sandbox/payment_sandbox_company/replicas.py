@@ -42,7 +42,7 @@ class Changes(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedWritten(RowChanges):
+class SharedChanges(RowChanges):
     """A change set for writing, with data for other servers."""
 
     part: Part
@@ -72,7 +72,7 @@ class Session(Protocol):
     def changes(self, since: int) -> Changes:
         """Read the changes after a version."""
 
-    def commit(self, written: SharedWritten) -> int:
+    def commit(self, written: SharedChanges) -> int:
         """Write a change set, and commit; return the new version.
 
         Raises:
@@ -110,7 +110,7 @@ class SharedDatabase(RowDatabase, Protocol):
     def changes(self, project_id: str, since: int) -> Changes | None:
         """Read the changes after a version, without a lock; return None if the project does not exist."""
 
-    def add(self, written: SharedWritten) -> int:
+    def add(self, written: SharedChanges) -> int:
         """Add a project; return its version."""
 
     def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:

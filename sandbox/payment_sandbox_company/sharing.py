@@ -35,8 +35,8 @@ from payment_sandbox_company.replicas import (
     Changes,
     Head,
     Replica,
+    SharedChanges,
     SharedDatabase,
-    SharedWritten,
     commit_name,
     job_body,
 )
@@ -364,7 +364,7 @@ class SharedStore(RowStore):
         )
         self._update_replica(change, shared)
 
-    def _update_replica(self, change: ChangeSet, written: SharedWritten) -> None:
+    def _update_replica(self, change: ChangeSet, written: SharedChanges) -> None:
         replica = self.replica
         if written.replaces_all:
             replica.jobs.clear()
@@ -381,13 +381,13 @@ class SharedStore(RowStore):
         if written.chosen is not None:
             replica.chosen = written.chosen
 
-    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedWritten:
+    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedChanges:
         replica, others = self.replica, change.others
         assert others is not None, "a change set of a shared store has it"
         releases_clock = replica.releases_clock and replica.clock_holder == replica.own_hold
         jobs = [Row(JOB, str(queued.job), job_body(queued)) for queued in others.jobs]
         jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
-        return SharedWritten(
+        return SharedChanges(
             **{**vars(written), "rows": [*written.rows, *jobs]},
             part=others.part or Part(token_hex(8), 1),
             courier=self._courier(others, releases_clock=releases_clock),

@@ -22,7 +22,7 @@ from payment_sandbox_company.replicas import (
     Changes,
     Head,
     Replica,
-    SharedWritten,
+    SharedChanges,
     UnknownOutcome,
     commit_name,
 )
@@ -185,7 +185,7 @@ class SimulatedSession:
             self.is_over = True
             raise refused(broken) from broken
 
-    def commit(self, written: SharedWritten) -> int:
+    def commit(self, written: SharedChanges) -> int:
         """Write, and commit."""
         assert self.row is not None, "there is such a project"
         try:
@@ -294,13 +294,13 @@ class SimulatedDatabase:
             row = self.shared.rows.get(project_id)
             return self.head_of(row, row.version) if row is not None else None
 
-    def add(self, written: SharedWritten) -> int:
+    def add(self, written: SharedChanges) -> int:
         """Add a project."""
         with self._asking():
             row = self.shared.rows[written.identity.project_id] = Row(written.identity)
             return self.write(row, written)
 
-    def write(self, row: Row, written: SharedWritten) -> int:
+    def write(self, row: Row, written: SharedChanges) -> int:
         """Write a change set."""
         row.version += 1
         row.last = commit_name(written.part)
@@ -333,7 +333,7 @@ class SimulatedDatabase:
         times += [now + due_in_seconds + GRACE_SECONDS] if due_in_seconds is not None else []
         row.attend_at = min(times, default=None)
 
-    def happened(self, written: SharedWritten) -> int:
+    def happened(self, written: SharedChanges) -> int:
         """The version of a commit whose answer was lost."""
         row, part = self.shared.rows[written.identity.project_id], written.part
         for _ in range(3):

@@ -110,7 +110,7 @@ def test_the_client_of_aiohttp_is_refused_by_name(payment_sandbox: PaymentSandbo
     before = aiohttp.BaseConnector.connect
     payment_sandbox.intercept(PROVIDER)
     with pytest.raises(
-        RuntimeError, match="requests of aiohttp's client cannot be intercepted, so https://api"
+        RuntimeError, match="aiohttp's client cannot be intercepted, so the request to https://api"
     ):
         ask(CREATE)
     assert ask(f"{payment_sandbox.base_url}/v1/orders/x/") == 401
