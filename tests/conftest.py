@@ -50,8 +50,8 @@ def server() -> Iterator[Server]:
     with make_server(seed=1, state=state) as running:
         yield running
         assert NOTHING == {}, "whoever changed it in place has changed every record"
-        if isinstance(running.kept, StateFile):
-            assert check_file(running.kept, running.registry) > 1
+        if isinstance(running.state, StateFile):
+            assert check_file(running.state, running.registry) > 1
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Calls of many threads, made together: what comes while one batch is under way goes with the next one."""
+"""Batching of calls by many threads; calls during a batch form the next one."""
 
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -7,16 +7,16 @@ from typing import Final, Generic, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MOST: Final = 64
-"""Calls in one batch."""
+BATCH_MAX: Final = 64
+"""The maximum number of calls in a batch."""
 
 
 class _Call(Generic[Item, Result]):
-    """A call that waits: until another caller has made it, or for a batch to make itself."""
+    """A waiting call: another caller runs it, or it becomes the first call of a batch."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
-        self.batch: Sequence[_Call[Item, Result]] = ()  # that its caller makes
+        self.batch: Sequence[_Call[Item, Result]] = ()  # run by this call's thread
         self.result: Result | None = None
         self.error: BaseException | None = None
         self._turn = Lock()
@@ -25,22 +25,22 @@ class _Call(Generic[Item, Result]):
     def wait(self) -> None:
         self._turn.acquire()
 
-    def go_on(self) -> None:
+    def wake(self) -> None:
         self._turn.release()
 
 
 class Batches(Generic[Item, Result]):
-    """Makes calls in batches, one after the other; the first caller of a batch makes it."""
+    """Runs calls in batches, one batch at a time, each on the thread of its first caller."""
 
-    def __init__(self, make: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
-        """``make`` takes the items of a batch, and returns the result of each."""
-        self._make = make
-        self._lock = Lock()  # guards what follows
+    def __init__(self, run: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
+        """Batch calls of ``run``, which takes a list of items and returns their results."""
+        self._run = run
+        self._lock = Lock()  # guards the following fields
         self._is_busy = False
         self._waiting: list[_Call[Item, Result]] = []
 
     def call(self, item: Item) -> Result:
-        """The result for an item; what ``make`` raises, all callers of its batch get."""
+        """Return the result for an item; an exception of ``run`` is raised for all calls of the batch."""
         own: _Call[Item, Result] = _Call(item)
         with self._lock:
             must_wait, self._is_busy = self._is_busy, True
@@ -51,28 +51,28 @@ class Batches(Generic[Item, Result]):
         if must_wait:
             own.wait()
         if own.batch:
-            self._make_batch(own.batch)
+            self._run_batch(own.batch)
         if own.error is not None:
             raise own.error
-        return own.result  # type: ignore[return-value]  # one of the two is set
+        return own.result  # type: ignore[return-value]  # set, unless there is an error
 
-    def _make_batch(self, batch: Sequence[_Call[Item, Result]]) -> None:
+    def _run_batch(self, batch: Sequence[_Call[Item, Result]]) -> None:
         try:
-            results = self._make([call.item for call in batch])
+            results = self._run([call.item for call in batch])
             for call, result in zip(batch, results, strict=True):
                 call.result = result
         except BaseException as error:
             for call in batch:
                 call.error = error
         finally:
-            self._begin_next()
+            self._start_next()
             for call in batch[1:]:
-                call.go_on()
+                call.wake()
 
-    def _begin_next(self) -> None:
+    def _start_next(self) -> None:
         with self._lock:
-            batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+            batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
             self._is_busy = bool(batch)
         if batch:
             batch[0].batch = batch
-            batch[0].go_on()
+            batch[0].wake()

@@ -1,4 +1,4 @@
-"""What servers tell each other through their database: journals, events, claims, and who is there."""
+"""Communication of servers through their database: journals, events, claims and live servers."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -11,20 +11,20 @@ from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, localized
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
-from payment_sandbox_company.places import CLAIM_SECONDS
+from payment_sandbox_company.replicas import CLAIM_SECONDS
 
-REQUESTS_KEPT: Final = "1 hour"
-UNDER_WAY: Final = "10 seconds"  # longer than a statement may take
+REQUEST_RETENTION: Final = "1 hour"
+OVERLAP: Final = "10 seconds"  # longer than the timeout of a statement
 LATER: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
 
 
 def as_json(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
-    """Rows as the parameter ``rows``: the driver takes much longer for arrays."""
+    """Encode rows for the parameter ``rows``, since arrays are much slower in the driver."""
     return json.dumps([dict(zip(names, row, strict=True)) for row in rows])
 
 
 def table_of(*names: str) -> str:
-    """The table of the parameter ``rows``, named ``new``, with the place of each row."""
+    """Return SQL for the parameter ``rows`` as a table ``new`` with the column ``place`` for the order."""
     columns = ", ".join(f"{name} {'bigint' if name == 'number' else 'text'}" for name in names)
     return f"""
         ROWS FROM (json_to_recordset(%(rows)s::json) AS ({columns}))
@@ -37,7 +37,7 @@ UPDATE: Final = """
     UPDATE sandbox_project SET {} WHERE id IN (
         SELECT id FROM sandbox_project WHERE {} FOR UPDATE SKIP LOCKED)
 """
-"""Changes projects whose rows nobody has locked."""
+"""Updates projects, except those with locked rows."""
 PUT_HISTORY: Final = f"""
     INSERT INTO sandbox_history (project, kind, number, server, body)
     SELECT new.project, new.kind, new.number, %(me)s, new.body
@@ -61,7 +61,7 @@ SERVER_COLUMNS: Final = ", ".join(PeerServer._fields)
 
 
 class Bulletin(Connections):
-    """The part of a shared database that is about no project's state."""
+    """The part of a shared database apart from the state of projects."""
 
     server_id: str
 
@@ -77,15 +77,15 @@ class Bulletin(Connections):
     # Journals
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
-        """Write records of the journals of several projects."""
+        """Write journal records of several projects."""
         if not rows:
             return
         flat = [(project_id, *row) for project_id, row in rows]
         values = {"me": self.server_id, "rows": as_json(flat, ("project", *HistoryRow._fields))}
         self.rows(PUT_HISTORY, values)
 
-    def forget_history(self, project_id: str) -> None:
-        """Delete the oldest records of a journal."""
+    def purge_history(self, project_id: str) -> None:
+        """Delete the oldest records of a journal, beyond its limit."""
         query = f"""
             DELETE FROM sandbox_history WHERE project = %(id)s AND number <= (
                 SELECT number FROM sandbox_history WHERE project = %(id)s
@@ -94,23 +94,23 @@ class Bulletin(Connections):
         self.rows(query, {"id": project_id})
 
     def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
-        """What other servers have written to a journal since a time; and the time of the next call.
+        """Read the journal records of other servers since a time; also return the time for the next call.
 
-        Without a time, it is the whole journal. What was under way at that time is read again.
+        Without a time, read the whole journal. Records from statements in flight at that time are read again.
         """
         query = f"""
             SELECT now(), {HISTORY_COLUMNS} FROM sandbox_history
             WHERE project = %(id)s AND (%(since)s::timestamptz IS NULL
-                OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{UNDER_WAY}')
+                OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{OVERLAP}')
             UNION ALL SELECT now(), '', 0, '' ORDER BY 3
         """
-        with self.asking(4 * STATEMENT_SECONDS) as run:
+        with self.connection(4 * STATEMENT_SECONDS) as run:
             values = {"id": project_id, "me": self.server_id, "since": since}
             (now, *_), *rows = run.execute(query, values).fetchall()
         return [HistoryRow(*row[1:]) for row in rows], now
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
-        """Let other servers know of events: project, kind and data."""
+        """Publish events to other servers: project, kind and data."""
         query = f"""
             INSERT INTO sandbox_event (project, server, kind, data)
             SELECT new.project, %(me)s, new.kind, new.data
@@ -119,28 +119,28 @@ class Bulletin(Connections):
         self.rows(query, {"me": self.server_id, "rows": as_json(events, ("project", "kind", "data"))})
 
     def watch(self, project_ids: Sequence[str]) -> None:
-        """Let other servers put events of these projects, for some seconds."""
+        """Subscribe to events of these projects from other servers, for some seconds."""
         self.rows(UPDATE.format(f"watched_until = {LATER}", "id = ANY(%s)"), (list(project_ids),))
 
     def newer_events(self, project_ids: Sequence[str]) -> list[Row]:
-        """The events of other servers in the last seconds: number, project, kind, data."""
+        """Return recent events of other servers: number, project, kind, data."""
         query = f"""
             SELECT position, project, kind, data FROM sandbox_event
-            WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{UNDER_WAY}'
+            WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{OVERLAP}'
             ORDER BY position
         """
         return self.rows(query, (list(project_ids), self.server_id))
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
-        """The records of a journal up to a number, oldest first."""
+        """Return the records of a journal up to a number, oldest first."""
         values = {"id": project_id, "number": number_max}
         rows = self.rows(localized(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
         return [HistoryRow(*row) for row in rows]
 
     # Claims and servers
 
-    def attend(self, most: int) -> list[str]:
-        """Projects that somebody has to look after: something is due, or a claim has run out."""
+    def claim_orphaned(self, most: int) -> list[str]:
+        """Claim projects with a due event or an expired claim; return their ids."""
         is_due = "attend_at <= now() ORDER BY attend_at LIMIT %s"
         query = UPDATE.format(f"attend_at = {LATER}", is_due)
         return [project_id for (project_id,) in self.rows(f"{query} RETURNING id", (most,))]
@@ -155,20 +155,20 @@ class Bulletin(Connections):
         is_claimed = f"id = ANY(%(ids)s) AND (courier = %(me)s OR {HOLDS_CLOCK}) ORDER BY id"
         self.rows(UPDATE.format(renewed, is_claimed), {"me": self.server_id, "ids": list(project_ids)})
 
-    def note_used(self, project_ids: Sequence[str]) -> None:
-        """Note that these projects were used just now."""
+    def record_use(self, project_ids: Sequence[str]) -> None:
+        """Record the current time as the last use of these projects."""
         self.rows(UPDATE.format("used_at = now()", "id = ANY(%s)"), (list(project_ids),))
 
-    def forget_requests(self) -> None:
-        """Delete the answers to requests that nobody asks again."""
+    def purge_requests(self) -> None:
+        """Delete old answers to requests, events and notes."""
         self.rows(f"""
-            DELETE FROM sandbox_request WHERE made_at < now() - interval '{REQUESTS_KEPT}';
+            DELETE FROM sandbox_request WHERE made_at < now() - interval '{REQUEST_RETENTION}';
             DELETE FROM sandbox_event WHERE made_at < now() - interval '1 minute';
-            DELETE FROM sandbox_note WHERE made_at < now() - interval '{REQUESTS_KEPT}'
+            DELETE FROM sandbox_note WHERE made_at < now() - interval '{REQUEST_RETENTION}'
         """)
 
     def report(self, server: PeerServer) -> None:
-        """Say that this server is alive, for a list that people read."""
+        """Report this server as alive, for the list of servers."""
         query = f"""
             INSERT INTO sandbox_server ({SERVER_COLUMNS}) VALUES (%s, %s, %s, %s, %s)
             ON CONFLICT (id) DO UPDATE SET seen_at = now(), url = excluded.url,
@@ -178,7 +178,7 @@ class Bulletin(Connections):
         self.rows(query, server)
 
     def leave(self) -> None:
-        """Remove this server from the list, and give up its claims."""
+        """Remove this server from the list, and release its claims."""
         query = """
             UPDATE sandbox_project SET courier = NULL, courier_until = NULL, attend_at = now()
             WHERE courier = %(me)s;
@@ -187,7 +187,7 @@ class Bulletin(Connections):
         self.rows(query, {"me": self.server_id})
 
     def servers(self) -> list[PeerServer]:
-        """All servers that have localized a moment ago that they are alive, oldest first."""
+        """Return all servers with a recent report, oldest first."""
         query = f"""
             SELECT {SERVER_COLUMNS} FROM sandbox_server
             WHERE seen_at > now() - interval '{CLAIM_SECONDS} seconds' ORDER BY started_at, id

@@ -1,8 +1,8 @@
 """One server of a cluster. The servers share a database and do not talk to each other.
 
 Any server takes any request. The database holds the state of each project; memory is a cache. A few times
-a second, one query asks for the versions of the projects that a client of this server waits for or watches.
-Another asks for orphaned projects: an agenda entry is due, or the server that sent their webhooks has gone.
+a second, one query reads the versions of the projects that clients of this server wait for or watch. Another
+reads orphaned projects: an agenda entry is due, or the server that sent the webhooks has failed.
 """
 
 import json
@@ -31,8 +31,8 @@ from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
 from payment_sandbox.storage.rows import StoredProject, read_identity, resumed_project
 from payment_sandbox.version import __version__
 from payment_sandbox_company.bulletin import PeerServer
-from payment_sandbox_company.places import Head
 from payment_sandbox_company.postgresql import Database
+from payment_sandbox_company.replicas import Head
 from payment_sandbox_company.sharing import SharedStorage, SharedStore, flush_all
 
 FOLLOW_SECONDS: Final = 0.1
@@ -40,9 +40,9 @@ FLUSH_SECONDS: Final = 0.02
 RENEW_SECONDS: Final = 2.0
 TIDY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 60.0
-ATTENDED_AT_ONCE: Final = 20
+ADOPTIONS_MAX: Final = 20  # per round
 SEEN_MAX: Final = 10_000
-ENDED_SECONDS: Final = 2.0  # for the threads to end
+JOIN_SECONDS: Final = 2.0  # per thread, at the end
 
 log = logging.getLogger(__name__)
 
@@ -65,29 +65,29 @@ class ClusterRegistry(Registry):
         self.database = database
 
     def find(self, api_key: str) -> Project | None:
-        """Find a project by its API key, up to date."""
+        """Return the project with an API key, up to date."""
         return self._refreshed(super().find(api_key), digest(api_key)) if api_key else None
 
     def find_by_id(self, project_id: str) -> Project | None:
-        """Find a project by its id, up to date."""
+        """Return the project with an id, up to date."""
         return self._refreshed(super().find_by_id(project_id), project_id)
 
     def is_known(self, api_key: str) -> bool:
-        """Whether a project has this API key, or a deleted one had it."""
+        """Return whether a project has this API key, or a deleted one had it."""
         hashed = digest(api_key)
         return self.database.identity(hashed) is not None or self.database.was_deleted(hashed)
 
     def all(self) -> list[Project]:
-        """All projects, oldest first, without their records."""
+        """Return all projects without their records, oldest first."""
         return list(map(self._copy, self.database.without_records()))
 
     def count(self) -> int:
-        """The number of projects."""
+        """Return the number of projects."""
         return self.database.count()
 
     def prune(self, unused_seconds: float | None) -> list[str]:
         """Delete the projects idle for this long; None: for the ``expires_after`` of each."""
-        self.note_used()
+        self.record_use()
         deleted = self.database.prune(unused_seconds, FIRST_PROJECT_ID)
         for project_id in deleted:
             project = self.local(project_id)
@@ -95,17 +95,17 @@ class ClusterRegistry(Registry):
                 self._forget(project)
         return deleted
 
-    def note_used(self) -> None:
+    def record_use(self) -> None:
         """Store the last use of the projects used since the previous call."""
         now = monotonic_seconds()
         used = [each for each in self.loaded() if each.used_at_seconds > each.stored_use_seconds]
         if used:
-            self.database.note_used([project.project_id for project in used])
+            self.database.record_use([project.project_id for project in used])
         for project in used:
             project.stored_use_seconds = now
 
     def drop_idle(self, idle_seconds: float) -> None:
-        """Evict the projects idle for this long from memory; they hold no claims to release."""
+        """Evict the projects idle for this long from memory; idle projects have no claims to release."""
         for project in self.loaded():
             is_busy = project.events.is_followed or not project.epoch.is_idle or project.epoch.is_advancing
             if project.unused_seconds() > idle_seconds and not is_busy:
@@ -113,7 +113,7 @@ class ClusterRegistry(Registry):
                 self.services.forget(project)
 
     def follow(self, project: Project, *, takes_over: bool = False) -> bool:
-        """Refresh a project from the database; False if it was deleted."""
+        """Refresh a project from the database; return False if it was deleted."""
         storage = storage_of(project)
         try:
             storage.take_over(project) if takes_over else storage.follow(project)
@@ -139,7 +139,7 @@ class ClusterRegistry(Registry):
         """Load a project that is not in memory yet.
 
         Raises:
-            NotStored: its stored state is damaged.
+            NotStored: the stored state is damaged.
         """
         storage = self.database.storage(identity, self.services.real)
         project = Project(identity, Settings(), self.services, storage)
@@ -148,8 +148,8 @@ class ClusterRegistry(Registry):
         except ProjectReset:
             return None
         except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            why = f"it is damaged: {in_one_line(error)}"
-            raise NotStored(f"project {identity.project_id}", why, is_full=False) from error
+            problem = f"its state is damaged: {in_one_line(error)}"
+            raise NotStored(f"project {identity.project_id}", problem, is_full=False) from error
         with self._lock:
             known = self._by_id.get(identity.project_id)
             if known is not None:  # loaded by another thread meanwhile
@@ -181,7 +181,7 @@ def storage_of(project: Project) -> SharedStorage:
 
 
 class JoinedDatabase:
-    """The shared database of a server, and what the server needs of it."""
+    """The shared database of a server, with its registry and cluster duties."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -200,7 +200,7 @@ class JoinedDatabase:
         Raises:
             NotStored: the database does not answer.
         """
-        assert self._registry is not None, "the registry is made first"
+        assert self._registry is not None, "call registry first"
         return Cluster(self._registry, url)
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ def joined(address: str, services: Services) -> JoinedDatabase:
     """Connect to the database at this address, as a new server of the cluster.
 
     Raises:
-        StateRefused: the database cannot be used; the message says why.
+        StateRefused: the database cannot be used; the message has the reason.
     """
     database = Database(address, token_hex(8), services.real)
     try:
@@ -226,7 +226,7 @@ class Cluster:
     """The cluster duties of a server: follow versions, renew claims, and adopt orphaned projects."""
 
     def __init__(self, registry: ClusterRegistry, url: str) -> None:
-        """``url`` is the public URL of this server.
+        """Prepare the duties of the server at ``url``, its public URL.
 
         Raises:
             NotStored: the database does not answer.
@@ -238,13 +238,13 @@ class Cluster:
         self._url = url
         self._changed = Condition()
         self._is_stopped = False
-        self._seen: dict[int, None] = {}  # numbers of passed events of other servers
+        self._seen: dict[int, None] = {}  # numbers of relayed events of other servers
         self._threads = [
             Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
                 ("follower", self._follow, FOLLOW_SECONDS),
                 ("recorder", self._flush, FLUSH_SECONDS),
-                ("caretaker", self.attend, FOLLOW_SECONDS),
+                ("caretaker", self.adopt_orphaned, FOLLOW_SECONDS),
                 ("renewer", self._renew, RENEW_SECONDS),
                 ("tidier", self._tidy, TIDY_SECONDS),
             )
@@ -270,11 +270,11 @@ class Cluster:
             start(thread)
 
     def drain(self, noticed_seconds: float) -> None:
-        """Report for this long that the server is draining, so that a load balancer notices."""
+        """Report the server as draining for ``noticed_seconds``, so that a load balancer notices."""
         self.is_draining = True
         with suppress(NotStored):
             self._report()
-        self._is_over(noticed_seconds)
+        self._wait_for_stop(noticed_seconds)
 
     def stop(self) -> None:
         """Stop, and release all claims, so that other servers can adopt the projects at once."""
@@ -283,15 +283,15 @@ class Cluster:
             self._changed.notify_all()
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(ENDED_SECONDS)
+                thread.join(JOIN_SECONDS)
         with suppress(NotStored):
             self._flush()
-            self.registry.note_used()
+            self.registry.record_use()
             self._database.leave()
 
     def _repeat(self, work: Callable[[], None], every_seconds: float) -> None:
-        """Repeat some work until this server stops."""
-        while not self._is_over(every_seconds):
+        """Repeat ``work`` until this server stops."""
+        while not self._wait_for_stop(every_seconds):
             try:
                 work()
             except NotStored as failed:
@@ -299,7 +299,7 @@ class Cluster:
             except Exception:
                 log.exception("%s failed", current_thread().name)
 
-    def _is_over(self, within_seconds: float) -> bool:
+    def _wait_for_stop(self, within_seconds: float) -> bool:
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped, within_seconds)
             return self._is_stopped
@@ -315,19 +315,19 @@ class Cluster:
             self._follow_one(project, heads.get(project_id))
         watched = {each.project_id: each for each in followed.values() if each.events.watchers}
         if watched:
-            self._pass_events(watched)
+            self._relay_events(watched)
 
     def _follow_one(self, project: Project, head: Head | None) -> None:
         storage = storage_of(project)
         if head is None or not storage.is_current(project, head):
             self.registry.follow(project)
             project.events.nudge()
-        storage.note_stop(project)
-        if project.relay.is_awaited and storage.wants_courier:
+        storage.check_stop_request(project)
+        if project.relay.is_awaited and storage.needs_courier:
             self.registry.follow(project, takes_over=True)
 
-    def _pass_events(self, watched: Mapping[str, Project]) -> None:
-        """Pass the events of other servers to the watchers on this one."""
+    def _relay_events(self, watched: Mapping[str, Project]) -> None:
+        """Relay the events of other servers to the watchers on this one."""
         for number, project_id, kind, data in self._database.newer_events(list(watched)):
             if number not in self._seen:
                 self._seen[number] = None
@@ -338,20 +338,20 @@ class Cluster:
     def _flush(self) -> None:
         flush_all(self._database)
 
-    def attend(self) -> None:
+    def adopt_orphaned(self) -> None:
         """Adopt orphaned projects, and run their due agenda entries."""
         if self.is_draining:
             return
-        for project_id in self._database.attend(ATTENDED_AT_ONCE):
+        for project_id in self._database.claim_orphaned(ADOPTIONS_MAX):
             project = self.registry.local(project_id) or self.registry.find_by_id(project_id)
             if project is not None and self.registry.follow(project, takes_over=True):
                 run_due(project)
 
     def _renew(self) -> None:
-        self.registry.note_used()
+        self.registry.record_use()
         claimed = [each for each in self.registry.loaded() if is_claimed(each)]
         for project in claimed:
-            if storage_of(project).is_hold_over:
+            if storage_of(project).is_hold_stale:
                 self.registry.follow(project, takes_over=True)
         if claimed:
             self._database.renew([project.project_id for project in claimed])
@@ -369,9 +369,9 @@ class Cluster:
         """Delete expired projects and records, in memory and in the database."""
         self.registry.prune(None)
         self.registry.drop_idle(IDLE_SECONDS)
-        self._database.forget_requests()
+        self._database.purge_requests()
         for project in self.registry.loaded():
-            self._database.forget_history(project.project_id)
+            self._database.purge_history(project.project_id)
 
 
 def _is_followed(project: Project) -> bool:
@@ -381,7 +381,7 @@ def _is_followed(project: Project) -> bool:
 
 
 def is_claimed(project: Project) -> bool:
-    """Whether this server holds a claim on a project: its clock or its webhooks."""
+    """Return whether this server has a claim on a project, for its clock or its webhooks."""
     store = project.epoch.store
     assert isinstance(store, SharedStore), "in a cluster, all storage is shared"
     return store.is_claimed

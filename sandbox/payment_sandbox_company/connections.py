@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL database, with a time limit for each piece of work."""
+"""Connections to a PostgreSQL database, with timeouts enforced by the client."""
 
 import os
 import select
@@ -27,18 +27,17 @@ CONNECTIONS_MAX: Final = 16
 Row = tuple[Any, ...]
 Values = Mapping[str, Any] | Sequence[Any]
 READ: Final[Mapping[int, Callable[[str], Any]]] = {16: "t".__eq__, 20: int, 23: int}
-"""How values are read, by the number of their type: booleans and whole numbers; all others are text."""
+"""Converters of values by type number: booleans and integers; all other types are text."""
 
 
 class Unavailable(NotStored):
-    """The database does not answer in time, or refuses everything; nothing has changed."""
+    """The database does not answer in time, or refuses statements; nothing has changed."""
 
 
 class Watchdog:
-    """Cuts connections on which the database does not answer in time.
+    """Cuts connections without an answer in time.
 
-    A limit of the database's own would not help: a server that hangs, or a network that swallows packets,
-    never gets to it.
+    A timeout in the database would fail for a hanging server, or a network that drops packets.
     """
 
     EVERY_SECONDS: Final = 0.25
@@ -48,11 +47,11 @@ class Watchdog:
         self._changed = Condition()
         self._watched: dict[int, tuple[float, Connection[Any]]] = {}
         self._thread: Thread | None = None
-        self._is_over = False
+        self._is_stopped = False
 
     @contextmanager
     def limited(self, connection: "Connection[Any]", seconds: float) -> Iterator[None]:
-        """Cut the connection if this takes longer."""
+        """Cut the connection if the context takes longer."""
         with self._changed:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="database-watchdog", daemon=True)
@@ -67,14 +66,14 @@ class Watchdog:
                 self._watched.pop(id(connection), None)
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         with self._changed:
-            self._is_over = True
+            self._is_stopped = True
             self._changed.notify()
 
     def _run(self) -> None:
         with self._changed:
-            while not self._is_over:
+            while not self._is_stopped:
                 self._changed.wait(self.EVERY_SECONDS if self._watched else None)
                 now = self._monotonic_seconds()
                 for number, (until, connection) in list(self._watched.items()):
@@ -89,10 +88,10 @@ def _cut(connection: "Connection[Any]") -> None:
 
 
 def _refuse_closed(connection: "Connection[Any]") -> None:
-    """Refuse an idle connection on which something has come: that can only be its end.
+    """Refuse an idle connection with input, which can only be its end.
 
     Raises:
-        OperationalError: it is of no use.
+        OperationalError: the database has closed the connection.
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
@@ -113,7 +112,7 @@ class Connections:
         """Connect, ``prepare`` the database, and open the pool.
 
         Raises:
-            StateRefused: the database cannot be used, and why.
+            StateRefused: the database cannot be used; the message has the reason.
         """
         self.place = without_password(address)
         self.watchdog = Watchdog(monotonic_seconds)
@@ -130,7 +129,7 @@ class Connections:
             max_size=CONNECTIONS_MAX,
             timeout=POOL_SECONDS,
             check=_refuse_closed,
-            reconnect_timeout=POOL_SECONDS,  # after which the next request begins anew
+            reconnect_timeout=POOL_SECONDS,  # then the next request reconnects
             open=True,
         )
 
@@ -140,8 +139,8 @@ class Connections:
         self._pool.close(timeout=1.0)
 
     @contextmanager
-    def borrowed(self) -> Iterator["Connection[Any]"]:
-        """A connection of the pool; what is not committed when it comes back is undone."""
+    def borrow(self) -> Iterator["Connection[Any]"]:
+        """Borrow a connection from the pool; at the end, roll back an uncommitted transaction."""
         connection = self._pool.getconn()
         try:
             yield connection
@@ -152,69 +151,69 @@ class Connections:
             self._pool.putconn(connection)
 
     @contextmanager
-    def asking(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
-        """A connection for what changes nothing, or may happen twice, and takes no longer than this.
+    def connection(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
+        """Yield a connection for reads and idempotent writes, with a timeout.
 
         Raises:
-            NotStored: the database does not answer, or refuses.
+            NotStored: the database does not answer, or refuses the statement.
         """
         with (
-            self.refusing(),
+            self.translating_errors(),
             self._pool.connection() as connection,
             self.watchdog.limited(connection, seconds),
         ):
             yield connection
 
-    def asked(
+    def execute(
         self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS
     ) -> list[list[Row]]:
-        """Send statements together; returns the rows of each that has some.
+        """Send statements together; return the rows of each statement with rows.
 
         Raises:
-            psycopg.Error: whatever goes wrong.
+            psycopg.Error: a statement or the connection failed.
         """
-        with closing(Asker(self)) as asker:
-            return asker.ask(statements, values, seconds)
+        with closing(Executor(self)) as executor:
+            return executor.execute(statements, values, seconds)
 
     def rows(self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS) -> list[Row]:
-        """The rows of statements that change nothing, or may happen twice.
+        """Run reads or idempotent writes; return the rows of the first statement with rows.
 
         Raises:
-            NotStored: the database does not answer, or refuses.
+            NotStored: the database does not answer, or refuses the statement.
         """
-        with self.refusing():
-            return next(iter(self.asked(statements, values, seconds)), [])
+        with self.translating_errors():
+            return next(iter(self.execute(statements, values, seconds)), [])
 
     @contextmanager
-    def refusing(self) -> Iterator[None]:
-        """Let errors say that nothing has changed."""
+    def translating_errors(self) -> Iterator[None]:
+        """Translate errors of statements that have changed nothing to ``NotStored``."""
         try:
             yield
         except psycopg.Error as error:
-            raise self.refused(error) from error
+            raise self.not_stored(error) from error
 
-    def refused(self, error: psycopg.Error) -> NotStored:
-        """What to raise after an error that has changed nothing."""
+    def not_stored(self, error: psycopg.Error) -> NotStored:
+        """Return the ``NotStored`` for an error that has changed nothing."""
         if isinstance(error, errors.UniqueViolation):
-            return Unavailable(self.place, "the same request happens just now", is_full=False)
+            return Unavailable(self.place, "another server is executing the same request", is_full=False)
         if isinstance(error, errors.DiskFull):
             return NotStored(self.place, reason(error), is_full=True)
         return Unavailable(self.place, reason(error), is_full=False)
 
 
-class Asker:
-    """A connection, and what is sent on it; without the cursors of the driver, which are slow."""
+class Executor:
+    """Executes statements on one connection, without the slow cursors of the driver."""
 
     def __init__(self, connections: Connections) -> None:
         self._limited = connections.watchdog.limited
-        self._ends = ExitStack()
-        self._connection: Connection[Any] = self._ends.enter_context(connections.borrowed())
+        self._on_close = ExitStack()
+        self._connection: Connection[Any] = self._on_close.enter_context(connections.borrow())
 
-    def ask(self, statements: str, values: Values, seconds: float = STATEMENT_SECONDS) -> list[list[Row]]:
-        """Send statements together; returns the rows of each that has some.
+    def execute(self, statements: str, values: Values, seconds: float = STATEMENT_SECONDS) -> list[list[Row]]:
+        """Send statements together; return the rows of each statement with rows.
 
         Raises:
-            psycopg.Error: whatever goes wrong.
+            psycopg.Error: a statement or the connection failed.
         """
         connection, encoding = self._connection, self._connection.info.encoding
         query = ClientCursor(connection).mogrify(statements, values)
@@ -227,8 +226,8 @@ class Asker:
         return [_rows(result, encoding) for result in results if result.status == ExecStatus.TUPLES_OK]
 
     def close(self) -> None:
-        """Give the connection back; what is not committed is undone."""
-        self._ends.close()
+        """Return the connection; roll back an uncommitted transaction."""
+        self._on_close.close()
 
 
 def _rows(result: PGresult, encoding: str) -> list[Row]:
@@ -243,12 +242,12 @@ def _rows(result: PGresult, encoding: str) -> list[Row]:
 
 
 def reason(error: Exception) -> str:
-    """What is wrong with the database, in one line without its password."""
+    """Return a database error as one line, without the password."""
     return in_one_line(getattr(getattr(error, "diag", None), "message_primary", None) or error)
 
 
 def without_password(address: str) -> str:
-    """The address of a database, as it may be shown."""
+    """Return the address of a database without its password, for messages."""
     parts = urlsplit(address)
     if not parts.password:
         return address.partition("?")[0]

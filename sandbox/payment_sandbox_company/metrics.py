@@ -26,7 +26,7 @@ class _Figures:
     def collect(self) -> Iterator[Any]:
         """Yield the current metrics."""
         counted, loaded = self._statistics, self._registry.loaded()
-        calls = CounterMetricFamily("sandbox_calls", "Calls that were answered.", labels=["status"])
+        calls = CounterMetricFamily("sandbox_calls", "Answered calls.", labels=["status"])
         for status, count in sorted(counted.calls.items()):
             calls.add_metric([str(status or "cut")], count)
         webhooks = CounterMetricFamily(
@@ -36,8 +36,8 @@ class _Figures:
             webhooks.add_metric([outcome], count)
         yield from (calls, webhooks)
         total, seconds = counted.calls.total(), counted.call_seconds
-        yield SummaryMetricFamily("sandbox_call_seconds", "How long calls took.", total, seconds)
+        yield SummaryMetricFamily("sandbox_call_seconds", "Duration of calls in seconds.", total, seconds)
         yield CounterMetricFamily("sandbox_commits", "Commits to the database.", self._commits)
         yield GaugeMetricFamily("sandbox_projects", "Projects in this server's memory.", len(loaded))
         pending = sum(len(project.epoch.outbox.pending()) for project in loaded)
-        yield GaugeMetricFamily("sandbox_webhooks_queued", "Webhooks that wait to be sent.", pending)
+        yield GaugeMetricFamily("sandbox_webhooks_queued", "Webhooks waiting to be sent.", pending)

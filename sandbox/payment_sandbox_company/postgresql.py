@@ -1,8 +1,7 @@
-"""A PostgreSQL database that any number of servers share; it is the engine, and orders what they do.
+"""A PostgreSQL database that any number of servers share; it serializes their edits.
 
-No statement needs a session: there are no prepared statements, no settings that last and no advisory locks,
-so that a pooler in transaction mode may stand in between. Where several statements go together, they are sent
-as one, which takes a single round trip.
+No statement needs a session: without prepared statements, session settings and advisory locks, a pooler in
+transaction mode works. Statements that belong together are sent as one, in a single round trip.
 """
 
 import json
@@ -33,20 +32,27 @@ from payment_sandbox.storage.dialects import (
 from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox_company.batches import Batches
 from payment_sandbox_company.bulletin import LATER, Bulletin, as_json, table_of
-from payment_sandbox_company.connections import STATEMENT_SECONDS, Asker, Unavailable, reason
-from payment_sandbox_company.places import Changes, Head, Place, SharedWritten, Undecided, last_of
+from payment_sandbox_company.connections import STATEMENT_SECONDS, Executor, Unavailable, reason
+from payment_sandbox_company.replicas import (
+    Changes,
+    Head,
+    Replica,
+    SharedChanges,
+    UnknownOutcome,
+    commit_name,
+)
 from payment_sandbox_company.schema import migrate
 from payment_sandbox_company.sharing import SharedStorage
 
-Asked = TypeVar("Asked")
+Result = TypeVar("Result")
 
-TRIES: Final = 3  # where a connection was broken
-NOTED_SECONDS: Final = 5.0  # within which each server notes what is used there
-DECIDED_SECONDS: Final = 4.0
-AGAIN_SECONDS: Final = 0.1
+ATTEMPTS_MAX: Final = 3  # after broken connections
+USE_DELAY_SECONDS: Final = 5.0  # the longest delay until a server records the use of a project
+OUTCOME_SECONDS: Final = 4.0
+RETRY_SECONDS: Final = 0.1
 ROWS_OF_A_CALL: Final = 1000
 BROKEN: Final = (errors.OperationalError, errors.InternalError)
-LISTED: Final = 500  # versions whose deleted records are listed
+TOMBSTONE_VERSIONS: Final = 500  # deleted records leave a tombstone for this many versions
 
 HEAD: Final = """
     version, last, complete_from,
@@ -98,10 +104,10 @@ WRITE: Final = f"""
     )
     SELECT version FROM own
 """
-FORGET: Final = f"""
+PURGE: Final = f"""
     DELETE FROM sandbox_record
-    WHERE project = %(id)s AND body IS NULL AND version <= %(version)s - {LISTED};
-    UPDATE sandbox_project SET complete_from = %(version)s - {LISTED} WHERE id = %(id)s
+    WHERE project = %(id)s AND body IS NULL AND version <= %(version)s - {TOMBSTONE_VERSIONS};
+    UPDATE sandbox_project SET complete_from = %(version)s - {TOMBSTONE_VERSIONS} WHERE id = %(id)s
 """
 ADD: Final = """
     INSERT INTO sandbox_project (id, key_digest, identity) VALUES (%(id)s, %(key_digest)s, %(identity)s)
@@ -112,68 +118,69 @@ ADD_DELETED_KEY: Final = "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLIC
 
 
 class PostgresSession:
-    """A transaction that has locked the row of a project."""
+    """A transaction with a lock on the row of a project."""
 
     def __init__(self, database: "Database", project_id: str, known_version: int) -> None:
         self._database = database
         self._values = {"id": project_id, "known": known_version, "me": database.server_id}
-        self._asker = Asker(database)
+        self._executor = Executor(database)
         try:
-            rows = self._asker.ask(LOCK, self._values)[0]
+            rows = self._executor.execute(LOCK, self._values)[0]
         except BaseException:
-            self._asker.close()
+            self._executor.close()
             raise
         self.head = Head(*rows[0]) if rows else None
 
     def changes(self, since: int) -> Changes:
-        """What was written after a version; no other server can write meanwhile."""
-        assert self.head is not None, "there is such a project"
-        with self._database.refusing():
-            rows = self._asker.ask(ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS)[0]
+        """Read the changes after a version; no other server can write during the transaction."""
+        assert self.head is not None, "the project was deleted"
+        with self._database.translating_errors():
+            rows = self._executor.execute(ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS)[0]
             head = self.head
-            if not since and head.counters is None:  # memory had this version, or so it seemed
+            if not since and head.counters is None:  # omitted for a known version
                 query = "SELECT chosen, counters FROM sandbox_project WHERE id = %(id)s"
-                chosen, counters = self._asker.ask(query, self._values)[0][0]
+                chosen, counters = self._executor.execute(query, self._values)[0][0]
                 head = head._replace(chosen=chosen, counters=counters)
         return Changes(head, [Row(*row) for row in rows])
 
-    def commit(self, written: SharedWritten) -> int:
-        """Write, and commit.
+    def commit(self, written: SharedChanges) -> int:
+        """Write a change set, and commit.
 
         Raises:
-            NotStored: nothing was written; or, if it is ``Undecided``, nobody knows.
+            NotStored: nothing was written.
+            UnknownOutcome: the commit may or may not have succeeded.
         """
-        assert self.head is not None, "there is such a project"
+        assert self.head is not None, "the project was deleted"
         values = {**self._values, **written_values(written), "version": self.head.version}
         statements = [WRITE, "COMMIT"]
         if written.replaces_all:
             statements.insert(0, localized(POSTGRESQL, "; ".join(EMPTY)))
-        elif self.head.version % LISTED == 0:
-            statements.insert(0, FORGET)
-        version = self._database.committed(self._asker, "; ".join(statements), values, written)
+        elif self.head.version % TOMBSTONE_VERSIONS == 0:
+            statements.insert(0, PURGE)
+        version = self._database.execute_commit(self._executor, "; ".join(statements), values, written)
         if version is None:
             raise NotStored(self._database.place, "the row was changed without its lock", is_full=False)
         return version
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
-        """Write only who has claimed what, and commit."""
+        """Write only the claims, and commit."""
         claims = {"courier": courier, "clock_holder": clock_holder, "due_in_seconds": due_in_seconds}
-        with self._database.refusing():
-            self._asker.ask(CLAIM, {**self._values, **claims})
+        with self._database.translating_errors():
+            self._executor.execute(CLAIM, {**self._values, **claims})
 
     def end(self) -> None:
-        """Undo what was not committed, and unlock the row."""
-        self._asker.close()
+        """Roll back an uncommitted transaction, and unlock the row."""
+        self._executor.close()
 
 
 class Database(Bulletin):
-    """The database of a company's sandbox, as one server sees it."""
+    """One server's access to the database of a company's sandbox."""
 
     def __init__(self, address: str, server_id: str, real: RealTime) -> None:
-        """Connect, and bring the schema up to date.
+        """Connect, and migrate the schema.
 
         Raises:
-            StateRefused: the database cannot be used, and why.
+            StateRefused: the database cannot be used; the message has the reason.
         """
         super().__init__(address, real.monotonic_seconds, migrate)
         self.server_id = server_id
@@ -190,21 +197,21 @@ class Database(Bulletin):
         Raises:
             NotStored: the database does not answer in time.
         """
-        return self._trying(lambda: PostgresSession(self, project_id, known_version))
+        return self._with_retries(lambda: PostgresSession(self, project_id, known_version))
 
     def head(self, project_id: str) -> Head | None:
-        """The newest version of a project; calls that come together are one query.
+        """Return the head of a project; concurrent calls share a query.
 
         Raises:
             Unavailable: the database does not answer.
         """
-        for _ in range(TRIES - 1):
+        for _ in range(ATTEMPTS_MAX - 1):
             with suppress(Unavailable):
                 return self._heads.call(project_id)
         return self._heads.call(project_id)
 
     def heads(self, project_ids: Sequence[str]) -> dict[str, Head]:
-        """The newest versions of some projects, without those that were deleted."""
+        """Return the heads of several projects, except deleted ones."""
         query = f"SELECT id, {HEAD} FROM sandbox_project WHERE id = ANY(%(ids)s)"
         return {row[0]: Head(*row[1:]) for row in self.rows(query, {"ids": list(project_ids)})}
 
@@ -213,51 +220,52 @@ class Database(Bulletin):
         return [heads.get(project_id) for project_id in project_ids]
 
     def changes(self, project_id: str, since: int) -> Changes | None:
-        """What was written after a version, as of one moment; None if there is no such project."""
+        """Read the changes after a version, in one snapshot; return None if the project does not exist."""
         values = {"id": project_id, "known": since, "me": self.server_id}
-        heads, rows = self._trying(lambda: self.asked(READ, values, 4 * STATEMENT_SECONDS))
+        heads, rows = self._with_retries(lambda: self.execute(READ, values, 4 * STATEMENT_SECONDS))
         return Changes(Head(*heads[0]), [Row(*row) for row in rows]) if heads else None
 
-    def add(self, written: SharedWritten) -> int:
+    def add(self, written: SharedChanges) -> int:
         """Add a project.
 
         Raises:
-            AlreadyMade: there is one with this id or key.
-            NotStored: nothing was written, and why.
+            AlreadyMade: another project has this id or key.
+            NotStored: nothing was written; the message has the reason.
         """
         identity = written.identity
         own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}
         values = {**written_values(written), **own, "me": self.server_id, "version": 0}
-        with self.refusing(), closing(Asker(self)) as asker:
-            version = self.committed(asker, f"BEGIN; {ADD}; {WRITE}; COMMIT", values, written)
+        with self.translating_errors(), closing(Executor(self)) as executor:
+            version = self.execute_commit(executor, f"BEGIN; {ADD}; {WRITE}; COMMIT", values, written)
         if version is None:
-            raise AlreadyMade("another server has just made a project with this key")
+            raise AlreadyMade("another server has just created a project with this key")
         return version
 
-    def committed(
-        self, asker: Asker, statements: str, values: Mapping[str, Any], written: SharedWritten
+    def execute_commit(
+        self, executor: Executor, statements: str, values: Mapping[str, Any], written: SharedChanges
     ) -> int | None:
-        """Write, and commit; returns the new version, or None if nothing was written.
+        """Write and commit; return the new version, or None if nothing was written.
 
         Raises:
-            NotStored: nothing was written; or, if it is ``Undecided``, nobody knows.
+            NotStored: nothing was written.
+            UnknownOutcome: the commit may or may not have succeeded.
         """
         try:
-            versions = asker.ask(statements, values, seconds_for(written))[-1]
+            versions = executor.execute(statements, values, seconds_for(written))[-1]
         except psycopg.Error as error:
-            if not self.breaks(error):
-                raise self.refused(error) from error
-            asker.close()
-            return self.happened(written, error)
+            if not self.is_connection_lost(error):
+                raise self.not_stored(error) from error
+            executor.close()
+            return self.find_commit(written, error)
         self.commits += bool(versions)
         return int(versions[0][0]) if versions else None
 
-    def happened(self, written: SharedWritten, error: psycopg.Error) -> int:
-        """The version of a commit whose answer was lost; the row's lock waits until it has ended.
+    def find_commit(self, written: SharedChanges, error: psycopg.Error) -> int:
+        """Return the version of a commit without an answer; the row's lock waits for its end.
 
         Raises:
-            Undecided: the database does not answer.
-            NotStored: it has not happened.
+            UnknownOutcome: the database does not answer.
+            NotStored: the commit failed.
         """
         query = """
             BEGIN; SET LOCAL lock_timeout = '4s';
@@ -265,29 +273,29 @@ class Database(Bulletin):
             SELECT version FROM sandbox_request
             WHERE project = %(id)s AND id = %(request_id)s AND part = %(part)s; COMMIT
         """
-        until_seconds = self.real.monotonic_seconds() + DECIDED_SECONDS
+        until_seconds = self.real.monotonic_seconds() + OUTCOME_SECONDS
         while self.real.monotonic_seconds() < until_seconds:
             try:
-                results = self.asked(query, written_values(written))
+                results = self.execute(query, written_values(written))
             except PoolTimeout:
                 break
             except psycopg.Error:
-                Event().wait(AGAIN_SECONDS)
+                Event().wait(RETRY_SECONDS)
                 continue
             if results[-1]:
                 self.commits += 1
                 return int(results[-1][0][0])
-            raise self.refused(error) from error
-        raise Undecided(self.place, reason(error), written.part.request_id)
+            raise self.not_stored(error) from error
+        raise UnknownOutcome(self.place, reason(error), written.part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
-        """Whether the database has a commit that this server knows; a standby might lack it."""
+        """Return whether the database has a known commit, which a standby may lack."""
         values = {"id": project_id, "version": version, "last": last}
-        with self.refusing():
-            return bool(self.asked(COMMITTED, values)[0][0][0])
+        with self.translating_errors():
+            return bool(self.execute(COMMITTED, values)[0][0][0])
 
     def answer(self, project_id: str, request_id: str) -> str | None:
-        """What was answered to a request that has happened; None if it has not."""
+        """Return the answer to an executed request; None if no server has executed it."""
         query = """
             SELECT answer FROM sandbox_request
             WHERE project = %s AND id = %s AND answer IS NOT NULL ORDER BY part LIMIT 1
@@ -295,19 +303,19 @@ class Database(Bulletin):
         return next((answer for (answer,) in self.rows(query, (project_id, request_id))), None)
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
-        """The storage of a project that is new, or about to be read."""
-        return SharedStorage(self, identity, Place(identity.project_id, self.server_id))
+        """Create the storage of a project, before its first read or write."""
+        return SharedStorage(self, identity, Replica(identity.project_id, self.server_id))
 
-    # What a registry stores
+    # The registry
 
     def identity(self, name: str) -> Identity | None:
-        """The project with this id or key digest."""
+        """Return the identity of the project with this id or key digest."""
         query = "SELECT identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
-        found = (read_identity(json.loads(body)) for (body,) in self.rows(query, {"name": name}))
-        return next(found, None)
+        identities = (read_identity(json.loads(body)) for (body,) in self.rows(query, {"name": name}))
+        return next(identities, None)
 
     def without_records(self) -> list[StoredProject]:
-        """All projects, oldest first; none has its records."""
+        """Return all projects without their records, oldest first."""
         query = localized(POSTGRESQL, f"SELECT {PROJECTS} position")
         return [
             StoredProject.read(identity, chosen, counters, ())
@@ -315,67 +323,67 @@ class Database(Bulletin):
         ]
 
     def count(self) -> int:
-        """How many projects there are."""
+        """Return the number of projects."""
         return int(self.rows("SELECT count(*) FROM sandbox_project")[0][0])
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
-        """The identifiers of new projects, which all servers draw from one stream."""
-        with self.asking() as run, run.transaction():
+        """Draw identifiers for new projects, from one stream for all servers."""
+        with self.connection() as run, run.transaction():
             run.execute(ADD_VALUE, ("ids", ids_body(ids)))
             row = run.execute("SELECT body FROM sandbox_value WHERE name = 'ids' FOR UPDATE").fetchone()
-            assert row is not None, "it was put there"
+            assert row is not None, "the row was inserted above"
             drawn = read_ids(row[0])
             yield drawn
             run.execute("UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (ids_body(drawn),))
 
     def shared_value(self, name: str, proposed: str) -> str:
-        """A value that all servers share: the first one that was proposed."""
+        """Return the value shared by all servers: the first proposed one."""
         self.rows(ADD_VALUE, (name, proposed))
         return str(self.rows("SELECT body FROM sandbox_value WHERE name = %s", (name,))[0][0])
 
     def was_deleted(self, key_digest: str) -> bool:
-        """Whether a deleted project had this key."""
+        """Return whether a deleted project had this key."""
         return bool(self.rows("SELECT 1 FROM sandbox_deleted_key WHERE digest = %s", (key_digest,)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project; a key that a user has chosen is not given out again."""
-        with self.asking() as run, run.transaction():
+        """Delete a project; a key chosen by a user is never reused."""
+        with self.connection() as run, run.transaction():
             run.execute("DELETE FROM sandbox_project WHERE id = %s", (project_id,))
             if fixed_key is not None:
                 run.execute(ADD_DELETED_KEY, (fixed_key,))
 
     def prune(self, unused_seconds: float | None, spared: str) -> list[str]:
-        """Delete the projects that nobody has called for so long, or for as long as each may be unused."""
+        """Delete projects unused for this long; None: for longer than each project's own limit."""
         query = f"""
             DELETE FROM sandbox_project
-            WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max + {NOTED_SECONDS})
+            WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max + {USE_DELAY_SECONDS})
                     * interval '1 second'
                 AND (%(seconds)s::float8 IS NULL OR id <> %(spared)s)
             RETURNING id, key_digest, identity
         """
-        with self.asking() as run, run.transaction():
+        with self.connection() as run, run.transaction():
             deleted = run.execute(query, {"seconds": unused_seconds, "spared": spared}).fetchall()
             for _, key_digest, identity in deleted:
                 if read_identity(json.loads(identity)).has_fixed_key:
                     run.execute(ADD_DELETED_KEY, (key_digest,))
         return [project_id for project_id, _, _ in deleted]
 
-    # Trouble
+    # Errors
 
-    def _trying(self, ask: Callable[[], Asked]) -> Asked:
-        """What the database answers; it is asked a few times if connections break."""
-        for _ in range(TRIES - 1):
+    def _with_retries(self, query: Callable[[], Result]) -> Result:
+        """Run a query; retry it a few times after a broken connection."""
+        for _ in range(ATTEMPTS_MAX - 1):
             try:
-                return ask()
+                return query()
             except psycopg.Error as error:
-                if not self.breaks(error):
-                    raise self.refused(error) from error
-        with self.refusing():
-            return ask()
+                if not self.is_connection_lost(error):
+                    raise self.not_stored(error) from error
+        with self.translating_errors():
+            return query()
 
-    def breaks(self, error: psycopg.Error) -> bool:
-        """Whether the connection broke, so that what was sent last may have happened all the same."""
+    def is_connection_lost(self, error: psycopg.Error) -> bool:
+        """Return whether the connection broke, so that the last statement may have been executed."""
         if isinstance(error, PoolTimeout) or not isinstance(error, BROKEN):
             return False
         is_broken = error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))
@@ -389,18 +397,18 @@ COMMITTED: Final = """
 """
 
 
-def seconds_for(written: SharedWritten) -> float:
-    """How long a commit may take: the state of a large project is a lot."""
+def seconds_for(written: SharedChanges) -> float:
+    """Return the timeout of a commit, which is longer for a large change set."""
     return STATEMENT_SECONDS * (4 if len(written.rows) > ROWS_OF_A_CALL else 1)
 
 
-def written_values(written: SharedWritten) -> dict[str, Any]:
-    """The parameters of a statement that writes a change set."""
+def written_values(written: SharedChanges) -> dict[str, Any]:
+    """Return the parameters of the statements that write a change set."""
     part: Part = written.part
     return {
         **vars(written),
         "id": written.identity.project_id,
-        "last": last_of(part),
+        "last": commit_name(part),
         "request_id": part.request_id,
         "part": part.number,
         "answer": part.answer,

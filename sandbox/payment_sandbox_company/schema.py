@@ -1,7 +1,6 @@
-"""The tables of the PostgreSQL database, as numbered migrations that a server makes when it starts.
+"""The tables of the PostgreSQL database, as numbered migrations that a server applies at its start.
 
-An older server goes on working after a migration that it can live with, and is told to be upgraded first
-before one that it cannot.
+An older server keeps working after a compatible migration, and refuses to start after an incompatible one.
 """
 
 from contextlib import suppress
@@ -17,7 +16,7 @@ class Migration(NamedTuple):
 
     number: int
     works_with: int
-    """The oldest version of the server's own schema that works after this step."""
+    """The oldest schema version whose servers work after this step."""
     statements: tuple[str, ...]
 
 
@@ -119,11 +118,11 @@ MIGRATIONS: Final = (
         ),
     ),
 )
-OWNED: Final = (1, 2)
-"""Versions that no release had."""
+UNRELEASED: Final = (1, 2)
+"""Schema versions without a release."""
 
 NEWEST: Final = MIGRATIONS[-1].number
-FIRST: Final = """
+CREATE_MIGRATIONS: Final = """
     CREATE TABLE IF NOT EXISTS sandbox_migration (
         number integer PRIMARY KEY,
         works_with integer NOT NULL,
@@ -133,23 +132,20 @@ FIRST: Final = """
 
 
 def migrate(connection: "Connection[Any]") -> None:
-    """Make the migrations that are missing; another server that starts meanwhile waits.
+    """Apply the missing migrations; another starting server waits.
 
     Raises:
-        StateRefused: the schema is of a newer server that this one cannot work beside.
+        StateRefused: the schema belongs to a newer, incompatible version, or to an unreleased one.
     """
     if _version(connection) is None:
         with suppress(errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
-            connection.execute(FIRST)  # unless another server makes it just now
-    if _version(connection) in OWNED:
+            connection.execute(CREATE_MIGRATIONS)  # another server may create it at the same time
+    if _version(connection) in UNRELEASED:
         raise StateRefused(
-            "the tables in this database are those of an unreleased version, whose servers owned projects: "
-            "use an empty database"
+            "the tables in this database belong to an unreleased version; use an empty database"
         )
     if _missing(connection):
-        with (
-            connection.transaction()
-        ):  # nothing may be read before the lock, or two servers wait for each other
+        with connection.transaction():  # a read before the lock would risk a deadlock
             connection.execute("LOCK TABLE sandbox_migration IN ACCESS EXCLUSIVE MODE")
             for migration in _missing(connection):
                 for statement in migration.statements:
@@ -160,20 +156,20 @@ def migrate(connection: "Connection[Any]") -> None:
     works_with = connection.execute("SELECT max(works_with) FROM sandbox_migration").fetchone()
     if works_with is not None and works_with[0] > NEWEST:
         raise StateRefused(
-            f"the tables in this database are those of a newer version: they need version {works_with[0]} "
-            f"of the schema, and this server knows {NEWEST}; upgrade this server"
+            f"the tables in this database belong to a newer version and need schema version {works_with[0]}, "
+            f"but this server supports {NEWEST}; upgrade this server"
         )
 
 
 def _version(connection: "Connection[Any]") -> int | None:
-    """The number of the newest migration that was made; None if there is no table of them."""
+    """Return the number of the newest migration; None without a table of migrations."""
     row = connection.execute("SELECT to_regclass('sandbox_migration') IS NOT NULL").fetchone()
     if row is None or not row[0]:
         return None
-    made = connection.execute("SELECT coalesce(max(number), 0) FROM sandbox_migration").fetchone()
-    return int(made[0]) if made is not None else 0
+    newest = connection.execute("SELECT coalesce(max(number), 0) FROM sandbox_migration").fetchone()
+    return int(newest[0]) if newest is not None else 0
 
 
 def _missing(connection: "Connection[Any]") -> list[Migration]:
-    made = _version(connection) or 0
-    return [migration for migration in MIGRATIONS if migration.number > made]
+    newest = _version(connection) or 0
+    return [migration for migration in MIGRATIONS if migration.number > newest]

@@ -1,10 +1,10 @@
-"""A project in a database that any number of servers write: the database orders them, memory follows it.
+"""A project in a database for any number of servers; the database serializes edits, and memory follows.
 
-An edit begins by locking the row of its project. If that is newer than this server's memory, the records
-that were written since are read first. Each record carries the version that wrote it, deleted ones included.
+An edit starts by locking the row of its project. If the row is newer than this server's memory, the newer
+records are read first. Each record, also a deleted one, has the version of its last write.
 
-Who sends webhooks is a claim in the project's row: one server at a time is its courier, and sends what all
-servers have queued, in order. An advance claims the clock in the same way. Claims run out by themselves.
+A claim in the project's row determines its courier, the one server that sends webhooks, in order, for all
+servers. An advance claims the clock in the same way. Claims expire if they are not renewed.
 """
 
 import json
@@ -26,210 +26,212 @@ from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Stora
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import history_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
-from payment_sandbox_company.following import bring_up
-from payment_sandbox_company.places import (
+from payment_sandbox_company.following import catch_up
+from payment_sandbox_company.replicas import (
     JOB,
     LOST,
     STOPS,
     Anchor,
     Changes,
     Head,
-    Place,
+    Replica,
+    SharedChanges,
     SharedDatabase,
-    SharedWritten,
+    commit_name,
     job_body,
-    last_of,
 )
 
-WRITTEN_SECONDS: Final = 0.05
-GONE: Final = "the project was deleted in the meantime"
+WRITE_DELAY_SECONDS: Final = 0.05
+DELETED: Final = "the project was deleted in the meantime"
 
 
 class SharedStorage(Storage):
-    """Creates the stores of one project, one per epoch; they share its place."""
+    """Creates the stores of one project, one per epoch, with a common replica."""
 
-    def __init__(self, database: SharedDatabase, identity: Identity, place: Place) -> None:
-        self.place = place
+    def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
+        self.replica = replica
         self._database = database
         self._identity = identity
 
     def store(self) -> "SharedStore":
-        """An empty store; its first commit deletes what an earlier epoch left."""
-        return SharedStore(self._database, self._identity, self.place)
+        """Create an empty store; its first commit deletes the records of an earlier epoch."""
+        return SharedStore(self._database, self._identity, self.replica)
 
     @contextmanager
     def transaction(self, project: Any) -> Iterator[None]:
-        """Lock the project's row, and bring memory up to it.
+        """Lock the project's row, and refresh memory from it.
 
         Raises:
             ProjectReset: the project was deleted.
             NotStored: the database does not answer in time.
         """
-        place = self.place
-        if not place.version:  # it is about to be added
+        replica = self.replica
+        if not replica.version:  # a new project, not added yet
             yield
             return
-        session = self._database.begin(place.project_id, place.version)
+        session = self._database.begin(replica.project_id, replica.version)
         try:
             if session.head is None:
-                raise ProjectReset(GONE)
-            self._check_line()
-            bring_up(project, place, session.head, session.changes)
-            place.note_own(session.head)
-            self.note_stop(project)
-            place.session = session
+                raise ProjectReset(DELETED)
+            self._check_failover()
+            catch_up(project, replica, session.head, session.changes)
+            replica.update_own_hold(session.head)
+            self.check_stop_request(project)
+            replica.session = session
             yield
         finally:
-            if place.leaves and place.courier == self._database.server_id:
-                place.courier = None
-                session.claim(None, place.clock_holder, project.real_seconds_until_due())
-            place.session, place.leaves = None, False
+            if replica.releases_courier and replica.courier == self._database.server_id:
+                replica.courier = None
+                session.claim(None, replica.clock_holder, project.real_seconds_until_due())
+            replica.session, replica.releases_courier = None, False
             session.end()
             self._carry(project)
 
     def take_over(self, project: Any) -> None:
-        """Bring memory up to the database, and become the courier if there is none.
+        """Refresh memory from the database, and become the courier if there is none.
 
         Raises:
             ProjectReset: the project was deleted.
             NotStored: the database does not answer in time.
         """
         with project.locked():
-            self._attend(project)
+            self._claim_orphaned(project)
 
     def follow(self, project: Project) -> None:
-        """Bring memory up to the database.
+        """Refresh memory from the database.
 
         Raises:
             ProjectReset: the project was deleted.
             NotStored: the database does not answer in time.
         """
         with project.exclusively():
-            changes = self._database.changes(self.place.project_id, max(self.place.version, 0))
+            changes = self._database.changes(self.replica.project_id, max(self.replica.version, 0))
             if changes is None:
-                raise ProjectReset(GONE)
-            self._check_line()
-            bring_up(project, self.place, changes.head, lambda since: self._changes(changes, since))
+                raise ProjectReset(DELETED)
+            self._check_failover()
+            catch_up(project, self.replica, changes.head, lambda since: self._changes(changes, since))
             self._carry(project)
 
     @property
-    def wants_courier(self) -> bool:
-        """Whether there is something to send, and nobody sends it."""
-        return bool(self.place.jobs) and self.place.courier is None
+    def needs_courier(self) -> bool:
+        """Whether webhooks wait, and no server is the courier."""
+        return bool(self.replica.jobs) and self.replica.courier is None
 
     def is_current(self, project: Project, head: Head) -> bool:
-        """Whether memory has this version; notes who has claimed what.
+        """Return whether memory has this version; update the claims from the head.
 
-        It does not note that during an edit, which has locked the row and knows better.
+        The claims stay unchanged during an edit, which has locked the row and has newer ones.
         """
-        place = self.place
+        replica = self.replica
         with project.unless_edited() as is_free:
             if is_free:
-                place.note(head)
-        is_same_line = place.generation == self._database.generation
-        return is_same_line and (place.version, place.last) == (head.version, head.last)
+                replica.update_claims(head)
+        is_same_generation = replica.generation == self._database.generation
+        return is_same_generation and (replica.version, replica.last) == (head.version, head.last)
 
-    def note_stop(self, project: Any) -> None:
-        """Stop the advance on this server if somebody has asked for that at another one."""
-        place = self.place
-        if place.own_hold is not None and place.clock_holder == f"{place.own_hold}{STOPS}":
-            place.clock_holder = place.own_hold
-            project.epoch.is_stopping |= not place.lets_clock_go  # or it was meant for one that has ended
+    def check_stop_request(self, project: Any) -> None:
+        """Stop the advance on this server if another server has requested that."""
+        replica = self.replica
+        if replica.own_hold is not None and replica.clock_holder == f"{replica.own_hold}{STOPS}":
+            replica.clock_holder = replica.own_hold
+            project.epoch.is_stopping |= not replica.releases_clock  # unless that advance has ended
             project.epoch.outbox.wake()
 
-    def _check_line(self) -> None:
-        """Give up what is in memory if the database lacks the commit that made it, as a standby may."""
-        place, generation = self.place, self._database.generation
-        if place.generation == generation:
+    def _check_failover(self) -> None:
+        """Invalidate memory if the database, a promoted standby perhaps, lacks its last commit."""
+        replica, generation = self.replica, self._database.generation
+        if replica.generation == generation:
             return
-        if place.version > 0 and not self._database.has_commit(place.project_id, place.version, place.last):
-            place.version = LOST
-        place.generation = generation
+        if replica.version > 0 and not self._database.has_commit(
+            replica.project_id, replica.version, replica.last
+        ):
+            replica.version = LOST
+        replica.generation = generation
 
-    def _attend(self, project: Project) -> None:
-        """Claim what nobody has claimed, or whose claim has run out."""
-        place, session = self.place, self.place.session
+    def _claim_orphaned(self, project: Project) -> None:
+        """Claim the webhooks if no server has a valid claim, and release a stale hold of the clock."""
+        replica, session = self.replica, self.replica.session
         if session is None or project.epoch.advance_log is not None:
             return
-        if place.jobs and place.courier is None:
-            place.courier = self._database.server_id
-        if self.is_hold_over:
-            place.clock_holder, place.own_hold, place.lets_clock_go = None, None, False
-        session.claim(place.courier, place.clock_holder, project.real_seconds_until_due())
+        if replica.jobs and replica.courier is None:
+            replica.courier = self._database.server_id
+        if self.is_hold_stale:
+            replica.clock_holder, replica.own_hold, replica.releases_clock = None, None, False
+        session.claim(replica.courier, replica.clock_holder, project.real_seconds_until_due())
 
     def answer(self, project: Any, request_id: str) -> str | None:
-        """What any server has answered to a request."""
-        return self._database.answer(self.place.project_id, request_id)
+        """Return any server's answer to an executed request."""
+        return self._database.answer(self.replica.project_id, request_id)
 
     def flush(self, project: Any) -> None:
-        """Let other servers know soon what the journal has got, and the events if one of them watches."""
-        self._database.unflushed[self.place.project_id] = project
+        """Schedule the new journal records, and watched events, for publication to other servers."""
+        self._database.unflushed[self.replica.project_id] = project
 
     def watch(self, project: Any) -> None:
-        """Let other servers put events."""
-        self._database.watch([self.place.project_id])
-        self.place.is_watched = True
+        """Subscribe to the events of other servers."""
+        self._database.watch([self.replica.project_id])
+        self.replica.is_watched = True
 
     def _changes(self, read: Changes, since: int) -> Changes:
         if since > 0:
             return read
-        return self._database.changes(self.place.project_id, 0) or read
+        return self._database.changes(self.replica.project_id, 0) or read
 
     @property
     def awaits_courier(self) -> bool:
-        """Whether another server sends webhooks of the project just now."""
-        return bool(self.place.jobs) and self.place.courier not in (None, self._database.server_id)
+        """Whether another server is sending webhooks of the project."""
+        return bool(self.replica.jobs) and self.replica.courier not in (None, self._database.server_id)
 
     @property
-    def is_hold_over(self) -> bool:
-        """Whether an advance here has ended, and could not store that."""
-        place = self.place
-        is_own = _server_of(place.clock_holder) == place.server_id
-        return is_own and (place.lets_clock_go or place.clock_holder != place.own_hold)
+    def is_hold_stale(self) -> bool:
+        """Whether an advance on this server has ended without storing the release of the clock."""
+        replica = self.replica
+        is_own = _server_of(replica.clock_holder) == replica.server_id
+        return is_own and (replica.releases_clock or replica.clock_holder != replica.own_hold)
 
     def hold_clock(self, project: Any) -> bool:
-        """Claim the clock for an advance, which also sends the webhooks."""
-        place, me = self.place, self._database.server_id
+        """Claim the clock, and the webhooks, for an advance; return False if another server has it."""
+        replica, me = self.replica, self._database.server_id
         with project.locked():
-            if place.session is None or (place.clock_holder is not None and not self.is_hold_over):
+            if replica.session is None or (replica.clock_holder is not None and not self.is_hold_stale):
                 return False
-            place.holds += 1
-            hold = f"{me}:{place.holds}"
-            courier = me if place.courier in (None, me) else place.courier
-            place.session.claim(courier, hold, None)
-            place.clock_holder = place.own_hold = hold
-            place.courier, place.lets_clock_go = courier, False
+            replica.hold_count += 1
+            hold = f"{me}:{replica.hold_count}"
+            courier = me if replica.courier in (None, me) else replica.courier
+            replica.session.claim(courier, hold, None)
+            replica.clock_holder = replica.own_hold = hold
+            replica.courier, replica.releases_clock = courier, False
         return True
 
     def stop_advance(self, project: Any) -> None:
-        """Mark the claim of the clock, which the server that has it will see."""
-        place = self.place
+        """Mark the claim of the clock with a stop request for its server."""
+        replica = self.replica
         with project.locked():
-            if place.session is not None and place.clock_holder is not None:
-                place.session.claim(place.courier, f"{place.clock_holder}{STOPS}", None)
+            if replica.session is not None and replica.clock_holder is not None:
+                replica.session.claim(replica.courier, f"{replica.clock_holder}{STOPS}", None)
 
     def release_clock(self) -> None:
         """Release the clock with the next commit."""
-        self.place.lets_clock_go = True
+        self.replica.releases_clock = True
 
     def _carry(self, project: Project) -> None:
-        """Put what this server is to send into its outbox."""
-        place = self.place
-        if place.courier != self._database.server_id:
-            place.queued.clear()
+        """Queue the webhooks in this server's outbox if it is the courier."""
+        replica = self.replica
+        if replica.courier != self._database.server_id:
+            replica.queued.clear()
             return
-        for number, queued in list(place.jobs.items()):
-            if number not in place.queued:
-                place.queued.add(number)
+        for number, queued in list(replica.jobs.items()):
+            if number not in replica.queued:
+                replica.queued.add(number)
                 project.put(project.epoch, queued)
 
 
-BEGAN: Final = datetime(2020, 1, 1, tzinfo=UTC)
+NUMBERING_START: Final = datetime(2020, 1, 1, tzinfo=UTC)
 SLOTS: Final = 1024
 
 
-class Numbers:
-    """Numbers for records that grow with time, and that no other server draws."""
+class RecordNumbers:
+    """Numbers for records, increasing with time, and unique among servers."""
 
     def __init__(self, real: RealTime, server_id: str) -> None:
         self._real = real
@@ -237,28 +239,28 @@ class Numbers:
         self._newest = 0
         self._lock = Lock()
 
-    def __iter__(self) -> "Numbers":
+    def __iter__(self) -> "RecordNumbers":
         return self
 
     def __next__(self) -> int:
-        now = (self._real.wall_now() - BEGAN) // timedelta(microseconds=1)
+        now = (self._real.wall_now() - NUMBERING_START) // timedelta(microseconds=1)
         with self._lock:
             self._newest = max(self._newest + 1, now)
             return self._newest * SLOTS + self._slot
 
 
 def flush_all(database: SharedDatabase) -> None:
-    """Write what the journals of all projects have got since the last call, and their events.
+    """Write new journal records and events of all projects.
 
     Raises:
-        NotStored: the database does not take them; the next call tries again.
+        NotStored: writing failed; the next call retries.
     """
     waiting = database.unflushed
     histories, shown = [], []
     while waiting:
         try:
             project_id, project = waiting.popitem()
-        except KeyError:  # another thread was faster
+        except KeyError:  # removed by another thread
             break
         records = list(project.epoch.journal.take_unstored())
         histories.append((project, records))
@@ -272,19 +274,19 @@ def flush_all(database: SharedDatabase) -> None:
             waiting[project.project_id] = project
         raise
     if shown:
-        with suppress(NotStored):  # watchers see the next ones
+        with suppress(NotStored):  # watchers miss these events
             database.put_events(shown)
 
 
 def _outbound(project: Project) -> list[tuple[str, str]]:
-    """The events that other servers want to see: kind and data."""
+    """Return the new events, as kind and data, if other servers watch the project."""
     events = project.events
     taken = []
     with suppress(IndexError):
         while events.outbound:
             taken.append(events.outbound.popleft())
     storage = project.storage
-    if not isinstance(storage, SharedStorage) or not storage.place.is_watched:
+    if not isinstance(storage, SharedStorage) or not storage.replica.is_watched:
         return []
     return [
         (kind, json.dumps(events.masking.record(dict(data if build is None else build()))))
@@ -293,128 +295,130 @@ def _outbound(project: Project) -> list[tuple[str, str]]:
 
 
 class SharedStore(RowStore):
-    """Writes to the database; a commit belongs to the transaction that its project has begun."""
+    """Writes to the database; commits in the open transaction of the project."""
 
     is_shared = True
     database: SharedDatabase
 
-    def __init__(self, database: SharedDatabase, identity: Identity, place: Place) -> None:
+    def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
         super().__init__(database, identity, database.real)
-        self.place = place
-        self._read_at: datetime | None = None  # the journal
+        self.replica = replica
+        self._read_at: datetime | None = None  # the last read of the journal
 
     @property
     def is_clock_held(self) -> bool:
         """Whether another server advances the clock."""
-        return self.place.clock_holder is not None and self.place.clock_holder != self.place.own_hold
+        return self.replica.clock_holder is not None and self.replica.clock_holder != self.replica.own_hold
 
     def holds_clock(self) -> bool:
-        """Whether the advance on this server still has the clock."""
-        return self.place.own_hold is not None and self.place.clock_holder == self.place.own_hold
+        """Return whether the advance on this server still holds the clock."""
+        return self.replica.own_hold is not None and self.replica.clock_holder == self.replica.own_hold
 
     def carries(self, queued: QueuedDelivery) -> bool:
-        """Whether this server is its courier, and it was not sent yet.
+        """Return whether this server must send the delivery: it is the courier, and the delivery is pending.
 
-        An advance on another server sends what is left; that begins here, between two attempts.
+        If another server advances the clock, it takes over here, between two attempts.
         """
-        place, me = self.place, self.database.server_id
+        replica, me = self.replica, self.database.server_id
         if not queued.job:
             return True
-        if place.courier == me and self.is_clock_held and place.session is not None:
-            place.courier = _server_of(place.clock_holder)
-            place.session.claim(place.courier, place.clock_holder, None)
-        return place.courier == me and queued.job in place.jobs
+        if replica.courier == me and self.is_clock_held and replica.session is not None:
+            replica.courier = _server_of(replica.clock_holder)
+            replica.session.claim(replica.courier, replica.clock_holder, None)
+        return replica.courier == me and queued.job in replica.jobs
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Whether no server has sent it, and recorded the answer."""
-        return not queued.job or queued.job in self.place.jobs
+        """Return whether no server has sent the delivery and recorded the answer."""
+        return not queued.job or queued.job in self.replica.jobs
 
     @property
     def is_claimed(self) -> bool:
-        """Whether this server has claimed something of the project."""
-        return self.place.own_hold is not None or self.place.courier == self.database.server_id
+        """Whether this server has a claim on the project."""
+        return self.replica.own_hold is not None or self.replica.courier == self.database.server_id
 
     def share(self, journal: Journal) -> None:
-        """Let a journal draw numbers of its own, and read what other servers write to it."""
-        journal.share(Numbers(self.database.real, self.database.server_id), self._newer_records)
+        """Connect a journal to its records by other servers, with unique record numbers."""
+        journal.share(RecordNumbers(self.database.real, self.database.server_id), self._newer_records)
 
     def _newer_records(self) -> Iterator[Record]:
         project_id = self.identity.project_id
-        if not self.place.version:  # it is about to be added
+        if not self.replica.version:  # a new project, not added yet
             return iter(())
-        Event().wait(WRITTEN_SECONDS)  # other servers write a moment after their answers
+        Event().wait(WRITE_DELAY_SECONDS)  # other servers write shortly after their answers
         rows, self._read_at = self.database.newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
 
     def stop_sending(self) -> None:
-        """Be the courier no longer when this transaction ends."""
-        self.place.leaves = True
+        """Release the claim of the courier at the end of this transaction."""
+        self.replica.releases_courier = True
 
     def has_jobs(self) -> bool:
-        """Whether any server has something to send."""
-        return bool(self.place.jobs)
+        """Return whether any server has webhooks to send."""
+        return bool(self.replica.jobs)
 
     def write(self, change: ChangeSet, written: RowChanges) -> None:
-        """Commit it in the project's transaction."""
-        place, shared = self.place, self._shared(change, written)
-        place.version = self.database.add(shared) if place.session is None else place.session.commit(shared)
-        self._note(change, shared)
+        """Commit a change set in the project's transaction."""
+        replica, shared = self.replica, self._shared(change, written)
+        replica.version = (
+            self.database.add(shared) if replica.session is None else replica.session.commit(shared)
+        )
+        self._update_replica(change, shared)
 
-    def _note(self, change: ChangeSet, written: SharedWritten) -> None:
-        place = self.place
+    def _update_replica(self, change: ChangeSet, written: SharedChanges) -> None:
+        replica = self.replica
         if written.replaces_all:
-            place.jobs.clear()
-            place.queued.clear()
+            replica.jobs.clear()
+            replica.queued.clear()
         others = change.others
-        assert others is not None, "the store is shared"
-        place.jobs |= {queued.job: queued for queued in others.jobs}
+        assert others is not None, "a change set of a shared store has it"
+        replica.jobs |= {queued.job: queued for queued in others.jobs}
         for number in others.finished_jobs:
-            place.jobs.pop(number, None)
-        place.last = last_of(written.part)
-        place.courier, place.clock_holder = written.courier, written.clock_holder
-        if written.clock_holder != place.own_hold:  # not the flag: it may be set while this is written
-            place.own_hold, place.lets_clock_go = None, False
+            replica.jobs.pop(number, None)
+        replica.last = commit_name(written.part)
+        replica.courier, replica.clock_holder = written.courier, written.clock_holder
+        if written.clock_holder != replica.own_hold:  # not the flag, which may be set during the write
+            replica.own_hold, replica.releases_clock = None, False
         if written.chosen is not None:
-            place.chosen = written.chosen
+            replica.chosen = written.chosen
 
-    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedWritten:
-        place, others = self.place, change.others
-        assert others is not None, "the store is shared"
-        lets_go = place.lets_clock_go and place.clock_holder == place.own_hold
+    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedChanges:
+        replica, others = self.replica, change.others
+        assert others is not None, "a change set of a shared store has it"
+        releases_clock = replica.releases_clock and replica.clock_holder == replica.own_hold
         jobs = [Row(JOB, str(queued.job), job_body(queued)) for queued in others.jobs]
         jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
-        return SharedWritten(
+        return SharedChanges(
             **{**vars(written), "rows": [*written.rows, *jobs]},
             part=others.part or Part(token_hex(8), 1),
-            courier=self._courier(others, lets_go=lets_go),
-            clock_holder=None if lets_go or self.is_new else place.clock_holder,
+            courier=self._courier(others, releases_clock=releases_clock),
+            clock_holder=None if releases_clock or self.is_new else replica.clock_holder,
             due_in_seconds=others.due_in_seconds,
             unused_seconds_max=others.unused_seconds_max,
         )
 
-    def _courier(self, others: ForOthers, *, lets_go: bool) -> str | None:
-        """Who sends webhooks from now on: whoever does already, or this server if there are any."""
-        place, me, finished = self.place, self.database.server_id, set(others.finished_jobs)
-        if place.courier not in (None, me) and not self.is_new:
-            return place.courier
+    def _courier(self, others: ForOthers, *, releases_clock: bool) -> str | None:
+        """Return the courier after a commit: the current one, or this server if webhooks wait."""
+        replica, me, finished = self.replica, self.database.server_id, set(others.finished_jobs)
+        if replica.courier not in (None, me) and not self.is_new:
+            return replica.courier
         if self.is_clock_held and not self.is_new:  # an advance on another server sends everything
             return self._courier_of_advance(others)
-        known = set() if self.is_new else set(place.jobs)
-        holds_clock = self.holds_clock() and not lets_go
+        known = set() if self.is_new else set(replica.jobs)
+        holds_clock = self.holds_clock() and not releases_clock
         return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
 
     def _courier_of_advance(self, others: ForOthers) -> str | None:
-        """The server that advances the clock, unless an attempt is under way on this one."""
-        place, me = self.place, self.database.server_id
-        return me if place.courier == me and not others.finished_jobs else _server_of(place.clock_holder)
+        """Return the server that advances the clock, or this server during an attempt."""
+        replica, me = self.replica, self.database.server_id
+        return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)
 
     def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
-        """What the clock showed when it was set, and when that was."""
-        assert change.others is not None, "the store is shared"
-        clock, real, anchor = change.others.clock, self.real, self.place.anchor
+        """Return the clock's anchor: its time when it was set, and the real time of that."""
+        assert change.others is not None, "a change set of a shared store has it"
+        clock, real, anchor = change.others.clock, self.real, self.replica.anchor
         if anchor is None or anchor.clock is not clock:
             passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
-            anchor = self.place.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)
+            anchor = self.replica.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)
         return anchor.at, anchor.real_at
 
 

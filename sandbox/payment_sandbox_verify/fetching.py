@@ -6,7 +6,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.serving.sessions import trouble
+from payment_sandbox.serving.sessions import describe_failure
 
 if TYPE_CHECKING:
     import requests
@@ -96,5 +96,5 @@ def _bounded(
                 if len(body) > ANSWER_BYTES_MAX:
                     raise Unusable(f"its answer has more than {ANSWER_BYTES_MAX >> 20} MiB")
     except requests.RequestException as error:
-        raise Unanswered(trouble(error, url)) from None
+        raise Unanswered(describe_failure(error, url)) from None
     return reply, bytes(body)

@@ -18,7 +18,7 @@ import requests
 from payment_sandbox.cli.noted import JSON, TEXT, Noted, printed
 from payment_sandbox.cli.options import fail, is_server_url, say
 from payment_sandbox.extensions import NotInstalled
-from payment_sandbox.serving.binding import PortTaken
+from payment_sandbox.serving.binding import PortInUse
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Server, build
 from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
@@ -145,7 +145,7 @@ def _served(url: str) -> Iterator[Server]:
     )
     try:
         server = build(config)
-    except PortTaken:
+    except PortInUse:
         fail(f"--sandbox {url}: cannot listen there; stop what does, for this command serves its own sandbox")
     with server:
         yield server

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.shops.tracebacks import place_in
+from payment_sandbox.testing.shops.tracebacks import location_on_thread
 
 SECONDS_MIN: Final = 5.0
 SECONDS_MAX: Final = 20.0
@@ -52,9 +52,9 @@ class Watch:
     def _watch(self) -> None:
         if self._is_over.wait(self._seconds):
             return
-        self._give_up(place_in(self._watched))
+        self._give_up(location_on_thread(self._watched))
         if not self._is_over.wait(UNWIND_SECONDS):
-            self._abandon(place_in(self._watched))
+            self._abandon(location_on_thread(self._watched))
 
 
 def last_line(place: str) -> str:

@@ -13,7 +13,7 @@ from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.exploring_options import is_rehearsed
 
 if TYPE_CHECKING:
-    from payment_sandbox.testing.unittesting import OfMarkers
+    from payment_sandbox.testing.unittesting import MarkerOptions
 
 OFF, WARN, ERROR = "off", "warn", "error"
 FIXTURES = (
@@ -261,15 +261,15 @@ def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     return is_asked and not any(name in fixtures for name in FIXTURES)
 
 
-def asked(item: pytest.Item) -> "OfMarkers":
+def asked(item: pytest.Item) -> "MarkerOptions":
     """What a test's markers ask of its project, and which addresses the suite has.
 
     Raises:
         pytest.UsageError: a marker has something else than it takes.
     """
     with LOADING:
-        from payment_sandbox.testing.unittesting import OfMarkers
+        from payment_sandbox.testing.unittesting import MarkerOptions
 
     is_marked = item.get_closest_marker("payment_scenario") is not None
     scenario = marked_scenario(item) if is_marked else None
-    return OfMarkers(_settings_of_markers(item), scenario, marked_urls(item))
+    return MarkerOptions(_settings_of_markers(item), scenario, marked_urls(item))

@@ -204,7 +204,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
             instance.payment_review_expect = options.review_expected(item) or instance.payment_review_expect
-        instance._asked = options.asked(item)
+        instance._marker_options = options.asked(item)
         return (yield)
     if exploring_options.is_rehearsed(item):
         with LOADING:

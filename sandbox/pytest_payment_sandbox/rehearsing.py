@@ -16,10 +16,10 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
-from payment_sandbox.testing.clients.in_process import AsksWithoutEnd
+from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project import PaymentSandbox
-from payment_sandbox.testing.rehearsed_test import Told, set_current_test
-from payment_sandbox.testing.shops.pressing import Pressing, set_pressed
+from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
+from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
@@ -121,7 +121,7 @@ class OneRun:
         self.timeline = self.picture = ""
         self._elsewhere = elsewhere
         self._project: PaymentSandbox | None = None
-        self._told: Told | None = None
+        self._told: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
         self._has_restart = self._has_return = False
         self._thread_id = get_ident()
@@ -141,7 +141,7 @@ class OneRun:
         steps = self._run.steps if self._run is not None else []
         return Ran(Judged([hangs(last_line(place))], (), ()), steps, self.variation, place, "")
 
-    def attach(self, project: PaymentSandbox, report: Told | None = None) -> None:
+    def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
         """Rehearse the test's project, but no further ones of the same test.
 
         ``report`` has what a test case says instead of fixtures.
@@ -163,11 +163,11 @@ class OneRun:
             self._run.pace.known_busy = self._baseline.busy
         project._on_action = self._observe
         own.rehearse(self._run)
-        set_pressed(self._pressed)
+        set_submission_choice(self._pressed)
 
     def ended(self, failure: BaseException | None) -> None:
         """The test has ended: judge what is left."""
-        set_pressed(None)
+        set_submission_choice(None)
         self._has_restart = self._fixture(RESTART) is not None
         project, run = self._project, self._run
         if project is None or run is None or self.judged is not None:
@@ -187,7 +187,7 @@ class OneRun:
             if not self._hangs_at:
                 with self.watch():
                     return self._judge(project, run, failure)
-        except (Exception, AsksWithoutEnd) as error:
+        except (Exception, EndlessRun) as error:
             if not self.variation and not self._hangs_at:  # the test fails with it, as it is
                 raise
             if not self._hangs_at:
@@ -259,7 +259,7 @@ class OneRun:
             has_customers=True,
         )
 
-    def _pressed(self, method: str, path: str, has_number: bool) -> Pressing | None:
+    def _pressed(self, method: str, path: str, has_number: bool) -> Submission | None:
         return self._run.press(method, path, has_number=has_number) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:

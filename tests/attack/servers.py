@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import requests
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox_company.places import CLAIM_SECONDS
+from payment_sandbox_company.replicas import CLAIM_SECONDS
 from tests.attack import Report
 from tests.support.cut_wire import Wire
 from tests.support.driver import card
@@ -38,7 +38,7 @@ READ_SECONDS: Final = 3.0  # after which a load balancer asks another server
 CENTS: Final = 100
 UNAVAILABLE: Final = 503
 NOTHING: Final = "nothing has changed"
-UNKNOWN: Final = "is not known"
+UNKNOWN: Final = "is unknown"
 BUSY: Final = '"status": 4'  # a refusal of what was asked for
 ASKED_MAX: Final = 5
 RETRIED: Final = "PT20M"  # after which the last try of a webhook that the busy shop missed was made

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import requests
 
-from payment_sandbox.cli.serve import NOTICED_SECONDS
+from payment_sandbox.cli.serve import DRAIN_NOTICE_SECONDS
 from payment_sandbox_company.cluster import IDLE_SECONDS, TIDY_SECONDS
-from payment_sandbox_company.places import CLAIM_SECONDS
+from payment_sandbox_company.replicas import CLAIM_SECONDS
 from tests.attack import Report
 from tests.attack.served import Project, Served, served
 from tests.support.driver import by, card
@@ -170,7 +170,7 @@ def _stopped(report: Report, company: Company, other: Served, *, under_way: bool
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
         seconds = perf_counter() - begun
         what = f"a stop with a call of {took:.1f} s under way" if under_way else "a stop without calls"
-        least = max(NOTICED_SECONDS, took) if under_way else NOTICED_SECONDS
+        least = max(DRAIN_NOTICE_SECONDS, took) if under_way else DRAIN_NOTICE_SECONDS
         report.limit(what, seconds, least + (2 if report.size.strict else 20), "s")
         report.expect("the call under way was answered", answered == 200, answered)
         report.limit("  first call at another server", _read_seconds(other, project, order), 5, "s")

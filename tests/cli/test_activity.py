@@ -66,7 +66,7 @@ def test_the_first_status_that_nobody_is_told_is_explained_once(
         order = first("POST", "/v1/orders/", ORDER).json()["id"]
         first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "pay"})
     printed.until(f"{order}  processing -> completed")
-    assert printed.text.count("nobody was told") == 1
+    assert printed.text.count("no webhook was sent") == 1
     assert "payment-sandbox settings webhook_url=URL" in printed.text
 
 
@@ -203,7 +203,7 @@ def test_events_that_were_dropped_are_counted(told: Server, printed: Printed) ->
     for number in range(1500):
         project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="more")
     held.set()
-    printed.until("500 events were too many to print")
+    printed.until("500 events skipped: too many to print")
     activity.stop()
 
 
@@ -224,7 +224,7 @@ def patient(printed: Printed, calls: list[bytes]) -> Activity:
         calls.append(data)
         return printed.write(data)
 
-    return Activity(as_text(is_coloured=False), write=write, together_seconds=60)
+    return Activity(as_text(is_coloured=False), write=write, batch_seconds=60)
 
 
 def test_all_that_has_come_is_written_with_one_call(printed: Printed) -> None:

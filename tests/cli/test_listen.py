@@ -31,7 +31,7 @@ def listen(sandbox: Sandbox) -> Iterator[Listen]:
         )
         started.append(process)
         assert process.stderr is not None
-        assert " go to " in process.stderr.readline()
+        assert "Forwarding webhooks of " in process.stderr.readline()
         return process
 
     yield start

@@ -116,7 +116,7 @@ def test_projects_that_nobody_uses(run: Run, sandbox: Sandbox) -> None:
     """They are deleted, except the first one, which everybody knows; a period has to be one."""
     other = Sandbox(sandbox.server)
     before = run("projects", "prune", "--unused-for", "PT1H")
-    assert (before.returncode, before.stdout) == (0, "no project was unused so long\n")
+    assert (before.returncode, before.stdout) == (0, "no project was unused for PT1H\n")
     project = sandbox.server.registry.find(other.key)
     assert project is not None
     project.used_at_seconds -= 3601

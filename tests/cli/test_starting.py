@@ -115,7 +115,7 @@ def test_a_port_that_a_sandbox_has_says_so(serve: Serve) -> None:
     port = announced(serve)["url"].rpartition(":")[2]
     ran = run("serve", "--port", port)
     assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
-    assert f"port {port} is taken" in ran.stderr
+    assert f"port {port} is in use" in ran.stderr
     assert "--port 0" in ran.stderr
     assert "a payment sandbox, version " in ran.stderr
 
@@ -147,7 +147,7 @@ def test_people_are_told_what_to_trust(serve: Serve, tmp_path: Path, monkeypatch
     lines = "".join(process.stdout.readline() for _ in range(8))
     file = tmp_path / "payment-sandbox" / "ca.pem"
     assert f"curl --cacert {file} " in lines
-    assert f"trust {file}; https://" in lines
+    assert f"trust {file}; see https://" in lines
 
 
 def test_a_certificate_of_ones_own(serve: Serve, tmp_path: Path) -> None:

@@ -236,12 +236,12 @@ def test_an_edit_is_not_misled_by_what_was_read_before(company: Company, first: 
     assert before is not None
     assert there.hold_clock()
     with ThreadPoolExecutor(1) as pool, here.locked():
-        holder = storage.place.clock_holder
+        holder = storage.replica.clock_holder
         assert holder is not None
         pool.submit(storage.is_current, here, before).result()
-        assert storage.place.clock_holder == holder
+        assert storage.replica.clock_holder == holder
     storage.is_current(here, before)
-    assert storage.place.clock_holder is None
+    assert storage.replica.clock_holder is None
 
 
 def test_a_listener_gets_webhooks_of_another_server(first: Sandbox, second: Sandbox) -> None:

@@ -25,8 +25,8 @@ def crash(company: Company, server: Server) -> None:
     server.services.courier.stop()
     server.services.pacer.stop()
     server.listener.stop()
-    assert server.kept is not None
-    server.kept.close()
+    assert server.state is not None
+    server.state.close()
     company.execute(
         "UPDATE sandbox_project SET courier_until = now(), clock_until = now(), "
         "attend_at = CASE WHEN attend_at IS NOT NULL THEN least(attend_at, now()) END"
@@ -204,7 +204,7 @@ def test_what_nobody_uses_can_be_deleted(company: Company, first: Sandbox, secon
     """Also what no server has in memory; neither the first project nor one that is used."""
     registry = company.registry(0)
     project, key = registry.create({}, "chosen-by-a-team")
-    registry.note_used()
+    registry.record_use()
     registry.drop(project)
     company.execute(
         "UPDATE sandbox_project SET used_at = now() - interval '2 hours' "
@@ -238,7 +238,7 @@ def test_a_project_that_is_used_at_another_server_stays(company: Company) -> Non
     assert project is not None
     project.used_at_seconds -= 3600
     assert project.is_over()
-    Housekeeper(company.registry(0))._keep_house()
-    company.registry(1).note_used()
+    Housekeeper(company.registry(0)).clean_up()
+    company.registry(1).record_use()
     company.registry(0).prune(None)
     assert other.get("/control/clock/").status_code == 200

@@ -17,8 +17,8 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox_company.connections import Unavailable
-from payment_sandbox_company.places import Undecided
 from payment_sandbox_company.postgresql import Database
+from payment_sandbox_company.replicas import UnknownOutcome
 from payment_sandbox_company.schema import NEWEST
 from tests.cluster.conftest import Company
 from tests.storage.test_every_store import NOON
@@ -74,7 +74,7 @@ def test_a_commit_that_nobody_can_ask_for(postgresql: Postgres) -> None:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         project, _ = registry_on(database).create({})
         wire.cuts_answers_to, wire.then_refuses = b"happened unseen", True
-        with pytest.raises(Undecided, match="Idempotency-Key"):
+        with pytest.raises(UnknownOutcome, match="Idempotency-Key"):
             project.change_settings({"name": "happened unseen"})
         assert project.settings.name == ""
         wire.then_refuses = False
@@ -89,7 +89,7 @@ def test_a_database_that_never_answers(postgresql: Postgres) -> None:
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         wire.swallows = True
-        with pytest.raises(Unavailable), database.asking(seconds=0.5) as run:
+        with pytest.raises(Unavailable), database.connection(seconds=0.5) as run:
             run.execute("SELECT 1")
         wire.swallows = False
         while True:  # a connection that began meanwhile hangs until its own limit

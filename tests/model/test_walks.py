@@ -14,13 +14,13 @@ from tests.support.servers import make_server
 @contextmanager
 def from_a_file(state: Path) -> Iterator[Begin]:
     """A server on an SQLite file, at an address that stays the same when it restarts."""
-    running = [make_server(state=state, webhooks_stay_here=True)]
+    running = [make_server(state=state, webhooks_only_local=True)]
     running[0].start()
     port = running[0].port
 
     def restart() -> None:
         running.pop().stop()
-        running.append(make_server(port=port, state=state, webhooks_stay_here=True))
+        running.append(make_server(port=port, state=state, webhooks_only_local=True))
         running[0].start()
 
     try:

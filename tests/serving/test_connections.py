@@ -71,7 +71,7 @@ def test_forgotten_connections_make_room(narrow: Server) -> None:
 def test_a_full_server_keeps_no_connection_open() -> None:
     """While others wait for room, a connection ends with its response, which says so."""
     with (
-        make_server(limits=Limits(connections=LIMIT, forgotten_seconds=60.0)) as started,
+        make_server(limits=Limits(connections=LIMIT, inactive_seconds=60.0)) as started,
         ExitStack() as kept,
     ):
         opened = [connected(started, kept) for _ in range(LIMIT)]

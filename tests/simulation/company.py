@@ -28,7 +28,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import Interrupted, NotStored
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
-from payment_sandbox_company.places import CLAIM_SECONDS, Undecided
+from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
 from tests.simulation.database import Broken, Fault, Killed, Mistake, Shared, SimulatedDatabase
 from tests.simulation.world import World
 from tests.support.state_files import snapshot_of
@@ -124,7 +124,7 @@ class Server:
             for project in self.registry.loaded():
                 if is_claimed(project):
                     self.project(project.project_id)
-                    if storage_of(project).is_hold_over:
+                    if storage_of(project).is_hold_stale:
                         self.registry.follow(project, takes_over=True)
                     self.database.renew(project.project_id)
             for project_id in self.database.attend():
@@ -205,7 +205,7 @@ class Company:
                             work(project)
                 self.acknowledged.done[name] += 1
                 return
-            except Undecided:
+            except UnknownOutcome:
                 is_unknown = True
             except (NotStored, RuntimeError):
                 pass  # it has not happened
@@ -223,7 +223,7 @@ class Company:
             with server.busy():
                 advance_clock(server.project(self.project_id), {"by": f"PT{hours}H"})
             self.acknowledged.advanced += hours
-        except (Interrupted, Undecided, Killed) as ended:
+        except (Interrupted, UnknownOutcome, Killed) as ended:
             self.acknowledged.perhaps_advanced += hours
             if isinstance(ended, Killed):
                 self.replace(server)
@@ -280,7 +280,7 @@ class Company:
         stored = json.dumps(snapshot_of(fresh), sort_keys=True)
         for project in projects:
             assert json.dumps(snapshot_of(project), sort_keys=True) == stored, "a server's memory is wrong"
-        assert not storage_of(fresh).place.jobs, "a webhook is not sent"
+        assert not storage_of(fresh).replica.jobs, "a webhook is not sent"
         assert not any(project.epoch.set_aside for project in projects), "an event was set aside"
         for project in projects:
             advance_clock(project, {"by": "PT0S"})  # nobody holds the clock any more

@@ -17,14 +17,14 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.rows import Row as StoredRow
-from payment_sandbox_company.places import (
+from payment_sandbox_company.replicas import (
     CLAIM_SECONDS,
     Changes,
     Head,
-    Place,
-    SharedWritten,
-    Undecided,
-    last_of,
+    Replica,
+    SharedChanges,
+    UnknownOutcome,
+    commit_name,
 )
 from payment_sandbox_company.sharing import SharedStorage
 from tests.simulation.world import World
@@ -185,7 +185,7 @@ class SimulatedSession:
             self.is_over = True
             raise refused(broken) from broken
 
-    def commit(self, written: SharedWritten) -> int:
+    def commit(self, written: SharedChanges) -> int:
         """Write, and commit."""
         assert self.row is not None, "there is such a project"
         try:
@@ -294,16 +294,16 @@ class SimulatedDatabase:
             row = self.shared.rows.get(project_id)
             return self.head_of(row, row.version) if row is not None else None
 
-    def add(self, written: SharedWritten) -> int:
+    def add(self, written: SharedChanges) -> int:
         """Add a project."""
         with self._asking():
             row = self.shared.rows[written.identity.project_id] = Row(written.identity)
             return self.write(row, written)
 
-    def write(self, row: Row, written: SharedWritten) -> int:
+    def write(self, row: Row, written: SharedChanges) -> int:
         """Write a change set."""
         row.version += 1
-        row.last = last_of(written.part)
+        row.last = commit_name(written.part)
         before, after = json.loads(row.counters), json.loads(written.counters or row.counters)
         is_same_epoch = before.get("epoch") == after.get("epoch")
         assert not is_same_epoch or before["now"] <= after["now"], "the clock goes back"
@@ -333,7 +333,7 @@ class SimulatedDatabase:
         times += [now + due_in_seconds + GRACE_SECONDS] if due_in_seconds is not None else []
         row.attend_at = min(times, default=None)
 
-    def happened(self, written: SharedWritten) -> int:
+    def happened(self, written: SharedChanges) -> int:
         """The version of a commit whose answer was lost."""
         row, part = self.shared.rows[written.identity.project_id], written.part
         for _ in range(3):
@@ -345,7 +345,7 @@ class SimulatedDatabase:
                 return known[0]
             except Broken:
                 continue
-        raise Undecided("the database", "it broke off", part.request_id)
+        raise UnknownOutcome("the database", "it broke off", part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Whether there is such a commit: this database loses none."""
@@ -386,7 +386,7 @@ class SimulatedDatabase:
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """The storage of a project."""
-        return SharedStorage(self, identity, Place(identity.project_id, self.server_id))
+        return SharedStorage(self, identity, Replica(identity.project_id, self.server_id))
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from payment_sandbox_company.batches import MOST, Batches
+from payment_sandbox_company.batches import BATCH_MAX, Batches
 
 
 class Slow:
@@ -86,4 +86,4 @@ def test_many_threads_get_their_own_results() -> None:
     with ThreadPoolExecutor(100) as pool:
         assert list(pool.map(batches.call, range(5000))) == [2 * item for item in range(5000)]
     assert sum(sizes) == 5000
-    assert max(sizes) <= MOST
+    assert max(sizes) <= BATCH_MAX

@@ -243,5 +243,5 @@ def test_keys_that_were_drawn_leave_nothing_when_deleted(tmp_path: Path) -> None
     with make_server(state=state) as server:
         for _ in range(3):
             Sandbox(server).delete("/control/project/")
-        assert server.kept is not None
+        assert server.state is not None
         assert not read_copy(state)[0].deleted

@@ -49,10 +49,10 @@ def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
         sandbox.put("/control/scenario/", RULES)
         project = server.registry.find(sandbox.key)
         assert project is not None
-        assert isinstance(server.kept, StateFile)
+        assert isinstance(server.state, StateFile)
         project.settle()
         before = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
-        with full(server.kept):
+        with full(server.state):
             answer = WRITES[write](sandbox, order)
         assert answer.status_code == 507, answer.text
         assert "disk is full" in answer.json()["error"]["value"]
@@ -77,8 +77,8 @@ def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
         order = sandbox.place(details(one_click_type="first"))
         project = server.registry.find(sandbox.key)
         assert project is not None
-        assert isinstance(server.kept, StateFile)
-        with full(server.kept):
+        assert isinstance(server.state, StateFile)
+        with full(server.state):
             assert sandbox.act(order, "customer pay").status_code == 507
         assert sandbox.status(order) == ("new", "new")
         assert (project.epoch.store.credentials(), sandbox.webhooks()) == ([], [])
@@ -89,8 +89,8 @@ def test_a_scan_is_not_counted(tmp_path: Path) -> None:
     with make_server(state=tmp_path / "state.db") as server:
         sandbox = Sandbox(server)
         qr = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
-        assert isinstance(server.kept, StateFile)
-        with full(server.kept):
+        assert isinstance(server.state, StateFile)
+        with full(server.state):
             assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 507
         assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 201
 
@@ -98,9 +98,9 @@ def test_a_scan_is_not_counted(tmp_path: Path) -> None:
 def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
     """And the next one is made whole."""
     with make_server(state=tmp_path / "state.db") as server:
-        assert isinstance(server.kept, StateFile)
+        assert isinstance(server.state, StateFile)
         before = len(server.registry.all())
-        with full(server.kept):
+        with full(server.state):
             made = requests.post(f"{server.url}/control/projects/", json={"name": LONG}, timeout=10)
         assert made.status_code == 507
         assert len(server.registry.all()) == before

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.serving.binding import PortTaken
+from payment_sandbox.serving.binding import PortInUse
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card
@@ -191,7 +191,7 @@ def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> Non
     """A taken port leaves it to the next."""
     state = tmp_path / "state.db"
     with make_server() as other:
-        with pytest.raises(PortTaken):
+        with pytest.raises(PortInUse):
             make_server(port=other.port, state=state)
         with_server(state, lambda server: None)
 

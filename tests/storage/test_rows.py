@@ -19,7 +19,7 @@ from payment_sandbox.storage.codec import AgendaEntry, Snapshot, decode, encode
 from payment_sandbox.storage.rows import DUE, Row, read_record, rows_of
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox_company.places import job_body, read_job
+from payment_sandbox_company.replicas import job_body, read_job
 from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, name_first
 from tests.support.postgres import Postgres, needs_postgres
 

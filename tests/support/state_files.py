@@ -59,8 +59,8 @@ def with_server(path: Path, do: Callable[[Server], Any], **options: Any) -> Any:
     """Run a server from a state file, do something, stop it, and compare the file with the server."""
     with make_server(state=path, **options) as server:
         done = do(server)
-        assert isinstance(server.kept, StateFile)
-        check_file(server.kept, server.registry)
+        assert isinstance(server.state, StateFile)
+        check_file(server.state, server.registry)
     return done
 
 

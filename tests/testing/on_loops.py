@@ -211,4 +211,4 @@ def test_a_synchronous_endpoint_is_told_as_such(payment_sandbox: PaymentSandbox)
 
     payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", fail, methods=["POST"])]))
     payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert "Its framework ran it on a worker thread" in payment_sandbox.timeline()
+    assert "The framework ran the handler on a worker thread" in payment_sandbox.timeline()

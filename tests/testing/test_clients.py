@@ -15,7 +15,7 @@ import requests
 import urllib3
 
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
-from payment_sandbox.testing.clients.with_urllib3 import Here
+from payment_sandbox.testing.clients.with_urllib3 import LocalTarget
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, place, shop_that
@@ -192,7 +192,7 @@ def test_heads_and_empty_answers(payment_sandbox: PaymentSandbox) -> None:
     assert server is not None
     for method, path, status in (("HEAD", "/health/", 200), ("GET", "/nothing/", 404)):
         connection = HTTPConnection("sandbox.test")
-        made: Any = MemorySocket(Here(server))
+        made: Any = MemorySocket(LocalTarget(server))
         connection.sock = made
         connection.request(method, path)
         answer = connection.getresponse()

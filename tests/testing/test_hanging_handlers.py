@@ -31,7 +31,7 @@ def test_a_handler_that_is_late_counts_as_unanswered(
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
     assert (attempt["error"], attempt["response"]) == (NO_ANSWER, None)
     for told in (payment_sandbox.timeline(), caplog.text):
-        assert "The handler was here:" in told
+        assert "Location of the handler:" in told
         assert "in hang" in told
     assert "pytest-timeout" in caplog.text
 
@@ -164,7 +164,7 @@ def test_a_handler_that_ran_elsewhere_says_so(payment_sandbox: PaymentSandbox) -
     other.start()
     other.join()
     told = payment_sandbox.timeline()
-    assert "It ran on the thread worker-7, not on the test's (MainThread)" in told
+    assert "The handler ran on the thread worker-7, not on the test's (MainThread)" in told
     assert "Make the call on the test's thread" in told
 
 

@@ -110,7 +110,7 @@ def test_the_client_of_aiohttp_is_refused_by_name(payment_sandbox: PaymentSandbo
     before = aiohttp.BaseConnector.connect
     payment_sandbox.intercept(PROVIDER)
     with pytest.raises(
-        RuntimeError, match="requests of aiohttp's client cannot be intercepted, so https://api"
+        RuntimeError, match="aiohttp's client cannot be intercepted, so the request to https://api"
     ):
         ask(CREATE)
     assert ask(f"{payment_sandbox.base_url}/v1/orders/x/") == 401
@@ -130,7 +130,7 @@ def test_what_is_sent_to_the_provider_comes_here(
     assert create("pk_live_of-somebody-else") == 401
     told = payment_sandbox.timeline()
     assert (
-        "POST /v1/orders/ for api.provider.example -> 401: the API key pk_l*** is that of no project" in told
+        "POST /v1/orders/ for api.provider.example -> 401: the API key pk_l*** belongs to no project" in told
     )
     assert "somebody-else" not in told
 
@@ -165,7 +165,7 @@ def test_a_project_with_a_key_of_its_own(payment_sandbox_server: PaymentSandboxS
             assert project.api_key == "live-key"
             project.intercept(PROVIDER)
             assert by_requests("live-key") == 201
-            with pytest.raises(ValueError, match="another project has this key now"):
+            with pytest.raises(ValueError, match="another project uses this key"):
                 payment_sandbox_server.project(api_key="live-key")
 
 
@@ -231,7 +231,7 @@ def test_a_marker_and_an_ini_option(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\npayment_intercept =\n    https://three.example\n")
     ran = suite(tmp_path, MARKED)
     assert "1 failed, 2 passed" in ran.stdout
-    assert "the API key buil*** is that of no project; the shop needs payment_sandbox.api_key" in ran.stdout
+    assert "the API key buil*** belongs to no project; the shop needs payment_sandbox.api_key" in ran.stdout
 
 
 OF_TEST_CASES = """

@@ -80,7 +80,7 @@ def test_rejected_requests_are_masked_and_told_to_their_test_only(
         one.intercept(PROVIDER)
         requests.get(f"{CREATE}x/?card=4111111111111111&cvc=123", auth=("foreign-key-12345", ""), timeout=5)
         told = one.timeline()
-        assert "the API key fore*** is that of no project" in told
+        assert "the API key fore*** belongs to no project" in told
         assert "4111111111111111" not in told
         assert "foreign-key" not in told
         with payment_sandbox_server.project() as other:

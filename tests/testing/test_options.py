@@ -270,7 +270,7 @@ def test_another_server_is_no_sandbox(tmp_path: Path) -> None:
     server.shutdown()
     thread.join()
     server.server_close()
-    assert f"what answers at SANDBOX_URL {url} is not a payment sandbox" in ran.stdout
+    assert f"the server at SANDBOX_URL {url} is not a payment sandbox" in ran.stdout
 
 
 SHARED = """

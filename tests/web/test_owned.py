@@ -44,7 +44,7 @@ def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve
 def work_in_process(sandbox: Sandbox) -> None:
     """A receiver and jobs of the shop in the server's process."""
     project, courier = project_of(sandbox), sandbox.server.services.courier
-    courier.deliver_to(project, Receiver(), here=True, hosts=frozenset({"localhost"}))
+    courier.deliver_to(project, Receiver(), on_waiting_thread=True, hosts=frozenset({"localhost"}))
     courier.allow(project, frozenset({"example.com"}))
     now = datetime(2026, 3, 1, tzinfo=UTC)
     project.epoch.jobs.add(Job("nightly", Period.parse("P1D"), now, lambda: None))

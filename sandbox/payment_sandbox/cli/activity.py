@@ -1,4 +1,4 @@
-"""What ``serve`` prints while it runs: a line for each call, webhook attempt and status change."""
+"""The output of a running ``serve``: a line for each call, webhook attempt and status change."""
 
 import json
 import logging
@@ -24,43 +24,43 @@ GOOD: Final = "green"
 BAD: Final = "red"
 NOTABLE: Final = "yellow"
 HELD_MAX: Final = 200
-ACTIONS_KEPT_MAX: Final = 1000
-NOBODY_TOLD: Final = (
-    "nobody was told: neither the order nor the project has a webhook_url; set one with "
+ACTIONS_MAX: Final = 1000
+NO_WEBHOOK_URL: Final = (
+    "no webhook was sent: neither the order nor the project has a webhook_url; set one with "
     "serve --webhook-url URL, payment-sandbox settings webhook_url=URL, or in the order"
 )
 
 
-class RefusedLine(NamedTuple):
-    """A request that belongs to no project."""
+class RefusedRequest(NamedTuple):
+    """A request without a project, for example with an unknown key."""
 
     method: str
     path: str
     status: int
-    why: str
+    reason: str
 
 
 class ActivityLine(NamedTuple):
-    """One line; ``data`` are its facts, for programs."""
+    """One line; ``data`` has its values for JSON output."""
 
     kind: str
     text: str
     data: Mapping[str, Any] = {}
     colour: str | None = None
     project_id: str | None = None
-    is_raw: bool = False  # secrets are still to be masked
+    is_raw: bool = False  # whether secrets are not masked yet
 
 
-class Sentences:
-    """Turns the events of one project into lines, each request before what it led to."""
+class LineWriter:
+    """Turns the events of one project into lines, each request before its effects."""
 
     def __init__(self) -> None:
-        self._held: dict[str, list[ActivityLine]] = {}  # by the request that is not yet printed
-        self._actions: dict[str, str] = {}  # what somebody did, by the id of the action
-        self._has_told = False  # that nobody is told
+        self._held: dict[str, list[ActivityLine]] = {}  # by request, until that is printed
+        self._actions: dict[str, str] = {}  # actor and action, by the id of the action
+        self._has_warned = False  # about a missing webhook_url
 
     def lines(self, event: Event, project: Project) -> Iterator[ActivityLine]:
-        """The lines of an event, and those that waited for it."""
+        """Yield the lines of an event, and those held back until it."""
         make = _MAKERS.get(event.kind)
         if make is None:
             return
@@ -69,12 +69,12 @@ class Sentences:
             self._held.setdefault(cause, []).extend(make(self, event.data, project))
             return
         if event.kind == "webhook":
-            yield from self._take(*self._held)
+            yield from self._release(*self._held)
         yield from make(self, event.data, project)
         if event.kind == "request":
-            yield from self._take(str(event.data["id"]))
+            yield from self._release(str(event.data["id"]))
 
-    def _take(self, *causes: str) -> Iterator[ActivityLine]:
+    def _release(self, *causes: str) -> Iterator[ActivityLine]:
         for cause in causes:
             yield from self._held.pop(cause, ())
 
@@ -85,7 +85,7 @@ class Sentences:
         yield _line(project, "request", data, "  ".join(parts), colour)
 
     def _action(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
-        if len(self._actions) > ACTIONS_KEPT_MAX:
+        if len(self._actions) > ACTIONS_MAX:
             self._actions.clear()
         self._actions[data["id"]] = f"{data['actor']}: {data['action']}"
         yield from ()
@@ -93,15 +93,15 @@ class Sentences:
     def _status(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         before, after = data["before"], data["after"]
         if before is None and after == "new":
-            return  # the line of the request says so
-        taken = self._actions.get(data["cause"] or "")
-        why = f"  ({taken})" if taken else ""
+            return  # the line of the request shows it
+        action = self._actions.get(data["cause"] or "")
+        reason = f"  ({action})" if action else ""
         change = f"{before} -> {after}" if before else f"is {after}"
-        yield _line(project, "status", data, f"order {data['order_id']}  {change}{why}")
-        if not self._has_told and _is_untold(project, data["order_id"]):
-            self._has_told = True
+        yield _line(project, "status", data, f"order {data['order_id']}  {change}{reason}")
+        if not self._has_warned and _lacks_webhook_url(project, data["order_id"]):
+            self._has_warned = True
             yield _line(
-                project, "untold", {"at": data["at"], "order_id": data["order_id"]}, NOBODY_TOLD, NOTABLE
+                project, "untold", {"at": data["at"], "order_id": data["order_id"]}, NO_WEBHOOK_URL, NOTABLE
             )
 
     def _webhook(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
@@ -124,15 +124,15 @@ class Sentences:
         yield _line(project, "waiting", data, f"{data['label']}  order {data['order_id']}", NOTABLE)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Sentences, Mapping[str, Any], Project], Iterator[ActivityLine]]]] = {
-    "request": Sentences._request,
-    "action": Sentences._action,
-    "status": Sentences._status,
-    "webhook": Sentences._webhook,
-    "waiting": Sentences._waiting,
+_MAKERS: Final[Mapping[str, Callable[[LineWriter, Mapping[str, Any], Project], Iterator[ActivityLine]]]] = {
+    "request": LineWriter._request,
+    "action": LineWriter._action,
+    "status": LineWriter._status,
+    "webhook": LineWriter._webhook,
+    "waiting": LineWriter._waiting,
 }
 KINDS: Final = frozenset(_MAKERS)
-"""The kinds of events that have lines."""
+"""The kinds of events with lines."""
 
 
 def _line(
@@ -144,14 +144,14 @@ def _line(
     return ActivityLine(kind, text, data, colour, project.project_id)
 
 
-def _is_untold(project: Project, order_id: str) -> bool:
+def _lacks_webhook_url(project: Project, order_id: str) -> bool:
     order, settings = project.epoch.store.order(order_id), project.settings
     has_own = order is not None and order.webhook_url is not None
     return not (has_own or settings.webhook_url or settings.forward_to)
 
 
 def _notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterator[str]:
-    """What else there is to say about a request; each of its facts is masked when it is read, so once."""
+    """Yield the notes on a request. Each value is masked when it is read, so it is read only once."""
     order_id, error, rule = data["order_id"], data["error"], data["rule"]
     if order_id and order_id not in path:
         yield f"order {order_id}"
@@ -160,7 +160,7 @@ def _notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterat
     if rule:
         yield f"rule {rule}"
     if data["fault"]:
-        yield "made by a fault"
+        yield "injected by a fault"
     if unknown:
         yield f"ignored: {', '.join(unknown)}"
     yield from (f"warning: {warning}" for warning in data["warnings"])
@@ -170,55 +170,55 @@ def _short(moment: str) -> str:
     return moment[:19].replace("T", " ")
 
 
-def refused_line(refused: RefusedLine) -> ActivityLine:
-    """The line of a request that belongs to no project."""
-    text = f"{refused.method} {refused.path}  {refused.status}  {refused.why}"
+def refused_line(refused: RefusedRequest) -> ActivityLine:
+    """Return the line of a request without a project."""
+    text = f"{refused.method} {refused.path}  {refused.status}  {refused.reason}"
     return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)
 
 
-WAITING_MAX: Final = 1000  # projects with news, and refusals, that are not yet printed
-TOGETHER_SECONDS: Final = 0.06  # a reader notices no delay, and each batch costs the requests a little
-MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # of a project: they are printed at once, before any is dropped
+PENDING_MAX: Final = 1000  # unprinted projects, and unprinted refusals
+BATCH_SECONDS: Final = 0.06  # no noticeable delay; each batch slows the requests a little
+MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # of a project: print at once, before the log drops any
 STOP_SECONDS: Final = 0.5
 MASKING: Final = Masking()
 
 log = logging.getLogger(__name__)
 
 Show = Callable[[ActivityLine], str]
-"""How a line is printed."""
+"""Formats a line."""
 
 
 class _PrintedProject:
-    """A project, and the number of its newest event that was printed. It does not keep the project alive."""
+    """A project (weakly referenced), and the number of its last printed event."""
 
     def __init__(self, project: Project, activity: "Activity") -> None:
         self.project = ref(project)
         self.number = project.events.number
-        self.sentences = Sentences()
-        self.is_called = False
+        self.writer = LineWriter()
+        self.is_queued = False
         self._activity = activity
         self._events = 0  # counted under the lock of the events
-        self._events_taken = 0
+        self._events_read = 0
 
     def call(self) -> None:
-        """Note an event."""
+        """Count an event, and queue the project for printing."""
         self._events += 1
-        if not self.is_called:
-            self.is_called = True
-            self._activity.notice(self)
-        elif self._events - self._events_taken == MANY_EVENTS:
-            self._activity.hurry()
+        if not self.is_queued:
+            self.is_queued = True
+            self._activity.enqueue(self)
+        elif self._events - self._events_read == MANY_EVENTS:
+            self._activity.flush()
 
-    def take(self) -> None:
-        """Have the next event noticed again; those until now are about to be read."""
-        self.is_called = False
-        self._events_taken = self._events
+    def dequeue(self) -> None:
+        """Mark all events so far as read, so that the next one queues the project."""
+        self.is_queued = False
+        self._events_read = self._events
 
 
 class Activity:
-    """Watches all projects of a server, and prints what happens on a thread of its own.
+    """Prints the events of all projects of a server, on a thread of its own.
 
-    If nobody reads what is printed, that thread waits and misses events; no request waits for it.
+    If the output blocks, the thread waits and misses events; requests never wait for it.
     """
 
     def __init__(
@@ -226,30 +226,30 @@ class Activity:
         show: Show,
         *,
         write: Write = to_standard_output,
-        together_seconds: float = TOGETHER_SECONDS,
+        batch_seconds: float = BATCH_SECONDS,
     ) -> None:
-        """Print what happens within ``together_seconds`` with one call of ``write``."""
+        """Batch the lines of ``batch_seconds`` into one call of ``write``."""
         self._show = show
         self._write = write
-        self._together_seconds = together_seconds
+        self._batch_seconds = batch_seconds
         self._changed = Condition()
-        self._news: deque[_PrintedProject] = deque()
-        self._refused: deque[RefusedLine] = deque(maxlen=WAITING_MAX)
+        self._queue: deque[_PrintedProject] = deque()
+        self._refused: deque[RefusedRequest] = deque(maxlen=PENDING_MAX)
         self._refused_dropped = 0
         self._stopped = False
         self._is_urgent = False
         self._thread = Thread(target=self._run, name="activity", daemon=True)
 
     def opened(self, project: Project) -> None:
-        """Print what happens in a project from now on."""
+        """Print the events of a project from now on."""
         project.events.listen(_PrintedProject(project, self).call)
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
-        """Print a request that belongs to no project."""
+        """Print a request without a project."""
         with self._changed:
-            self._refused_dropped += len(self._refused) == WAITING_MAX
-            self._refused.append(RefusedLine(method, path, status, why))
-            self._is_urgent |= len(self._refused) == WAITING_MAX // 2
+            self._refused_dropped += len(self._refused) == PENDING_MAX
+            self._refused.append(RefusedRequest(method, path, status, why))
+            self._is_urgent |= len(self._refused) == PENDING_MAX // 2
             self._changed.notify()
 
     def __enter__(self) -> "Activity":
@@ -260,72 +260,72 @@ class Activity:
         self.stop()
 
     def start(self) -> None:
-        """Begin to print."""
+        """Start the printing thread."""
         start(self._thread)
 
     def stop(self) -> None:
-        """Print what has happened until now, and end."""
+        """Print all events so far, and stop the thread."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
 
-    def notice(self, watched: _PrintedProject) -> None:
-        """Print the news of a project soon."""
+    def enqueue(self, printed: _PrintedProject) -> None:
+        """Queue a project for printing."""
         with self._changed:
-            if len(self._news) >= WAITING_MAX:  # nobody reads; it is called again at its next event
-                self._news.popleft().is_called = False
+            if len(self._queue) >= PENDING_MAX:  # the output blocks; its next event queues the project again
+                self._queue.popleft().is_queued = False
             if not self._stopped:
-                self._news.append(watched)
-            self._is_urgent |= len(self._news) == WAITING_MAX // 2
+                self._queue.append(printed)
+            self._is_urgent |= len(self._queue) == PENDING_MAX // 2
             self._changed.notify()
 
-    def hurry(self) -> None:
-        """Print what has come now, before any of it is dropped."""
+    def flush(self) -> None:
+        """Print the queue now, before the event log drops events."""
         with self._changed:
             self._is_urgent = True
             self._changed.notify()
 
     def _run(self) -> None:
         try:
-            while not self._is_over():
+            while self._print_batch():
                 pass
-        except OSError:  # whoever read it has gone
+        except OSError:  # the reader has closed the output
             with self._changed:
                 self._stopped = True
-                self._news.clear()
+                self._queue.clear()
 
-    def _is_over(self) -> bool:
-        """Wait for news and print it; True once there is no more to come."""
+    def _print_batch(self) -> bool:
+        """Wait for events and print them; return False after the last batch."""
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._news or self._refused)
-            # a busy server prints many lines at once, which costs its requests less
-            self._changed.wait_for(lambda: self._stopped or self._is_urgent, self._together_seconds)
-            is_over, self._is_urgent = self._stopped, False
-            refused, dropped, news = list(self._refused), self._refused_dropped, list(self._news)
+            self._changed.wait_for(lambda: self._stopped or self._queue or self._refused)
+            # few large batches slow the requests of a busy server less
+            self._changed.wait_for(lambda: self._stopped or self._is_urgent, self._batch_seconds)
+            is_last, self._is_urgent = self._stopped, False
+            refused, dropped, queue = list(self._refused), self._refused_dropped, list(self._queue)
             self._refused.clear()
-            self._news.clear()
+            self._queue.clear()
             self._refused_dropped = 0
         texts = chain(self._shown(_missed(dropped)), self._shown(map(refused_line, refused)))
-        put("".join(chain(texts, *map(self._of, news))), self._write)
-        return is_over
+        put("".join(chain(texts, *map(self._unprinted, queue))), self._write)
+        return not is_last
 
-    def _of(self, watched: _PrintedProject) -> Iterator[str]:
-        """What is not yet printed of a project."""
-        project = watched.project()
+    def _unprinted(self, printed: _PrintedProject) -> Iterator[str]:
+        """Yield the lines of a project that are not printed yet."""
+        project = printed.project()
         if project is None:
             return
-        watched.take()
-        events, number = project.events, watched.number
+        printed.dequeue()
+        events, number = project.events, printed.number
         yield from self._shown(_missed(events.oldest_number() - number - 1))
         for stored in events.stored_beyond(number, KINDS):
-            watched.number = stored.number
+            printed.number = stored.number
             try:
                 event = stored.read_lazily(events.masking)
-                yield "".join(self._shown(watched.sentences.lines(event, project)))
+                yield "".join(self._shown(printed.writer.lines(event, project)))
             except Exception:
-                log.exception("the line of event %s in project %s failed", stored.number, project.project_id)
+                log.exception("printing event %s of project %s failed", stored.number, project.project_id)
 
     def _shown(self, lines: Iterable[ActivityLine]) -> Iterator[str]:
         return (f"{self._show(line)}\n" for line in lines)
@@ -333,11 +333,11 @@ class Activity:
 
 def _missed(count: int) -> Iterator[ActivityLine]:
     if count > 0:
-        yield ActivityLine("missed", f"{count} events were too many to print", {"count": count})
+        yield ActivityLine("missed", f"{count} events skipped: too many to print", {"count": count})
 
 
 def as_text(*, is_coloured: bool) -> Show:
-    """Lines for people, in colour on a terminal."""
+    """Return a formatter for plain text, in colour on a terminal."""
 
     def show(line: ActivityLine) -> str:
         text = printable(mask(line.text) if line.is_raw else line.text)
@@ -347,7 +347,7 @@ def as_text(*, is_coloured: bool) -> Show:
 
 
 def as_json(line: ActivityLine) -> str:
-    """A line as one JSON object."""
+    """Format a line as one JSON object."""
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind}
     if line.project_id is not None:
         shown["project_id"] = line.project_id

@@ -1,4 +1,4 @@
-"""The sandbox as tools for coding agents: eight, each for a task."""
+"""The eight tools of the sandbox for coding agents."""
 
 import json
 import shlex
@@ -26,25 +26,25 @@ from payment_sandbox.web.docs.library import NAMES
 from payment_sandbox.web.docs.views import matching, plain_answers, sections_of
 
 ANSWER_BYTES_MAX: Final = 2000
-PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # beside it, an answer says how to get the next part
+PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the rest is for the call that gets the next part
 CHARACTER_BYTES_MAX: Final = 4
 PROBLEM_BYTES_MAX: Final = 1500
 RESULTS_MAX: Final = 5
 LAST: Final = "last"
 CARD: Final = "credit-card"
 REHEARSE_SECONDS: Final = 1800.0
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 
 class ToolProblem(Exception):
-    """A tool cannot do what it was asked for; the message names the next step."""
+    """A tool failed; the message names the next step."""
 
 
 def part_of(text: str, part: int, more: str) -> str:
-    """One part of a text, below the limit of an answer, and how to get the next one with the call ``more``.
+    """Return one part of a text, within the size limit, with the call ``more`` for the next part.
 
     Raises:
-        ToolProblem: there is no such part.
+        ToolProblem: the text has no such part.
     """
     parts = list(_parts(text))
     if not 1 <= part <= len(parts):
@@ -56,7 +56,7 @@ def part_of(text: str, part: int, more: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The text in parts of whole lines; a line that is longer than a part is cut."""
+    """Split a text into parts of whole lines; cut a line that is longer than a part."""
     part: list[str] = []
     size = 0
     for line in chain.from_iterable(map(_pieces, text.split("\n"))):
@@ -70,18 +70,18 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _pieces(line: str) -> list[str]:
-    """The line, in pieces that are short enough if it is too long itself."""
+    """Cut a line that is longer than a part."""
     if len(line.encode()) < PART_BYTES:
         return [line]
     return wrap(line, PART_BYTES // CHARACTER_BYTES_MAX, drop_whitespace=False)
 
 
-def naming_next(step: str) -> Callable[[Callable[Given, str]], Callable[Given, str]]:
-    """Make every failure of a tool name the step that gets on."""
+def naming_next(step: str) -> Callable[[Callable[Arguments, str]], Callable[Arguments, str]]:
+    """Add the next step to the message of every failure of a tool."""
 
-    def named(tool: Callable[Given, str]) -> Callable[Given, str]:
+    def decorate(tool: Callable[Arguments, str]) -> Callable[Arguments, str]:
         @wraps(tool)
-        def run(*args: Given.args, **kwargs: Given.kwargs) -> str:
+        def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> str:
             try:
                 return tool(*args, **kwargs)
             except (
@@ -91,33 +91,32 @@ def naming_next(step: str) -> Callable[[Callable[Given, str]], Callable[Given, s
                 ValueError,
                 subprocess.SubprocessError,
             ) as problem:
-                said = str(problem).encode()[:PROBLEM_BYTES_MAX].decode(errors="ignore")
+                message = str(problem).encode()[:PROBLEM_BYTES_MAX].decode(errors="ignore")
                 allowed = problem.allowed if isinstance(problem, SandboxError) else []
                 possible = f" Possible now: {', '.join(allowed)}." if allowed else ""
-                raise ToolProblem(f"{said}.{possible} Next: {step}") from None
+                raise ToolProblem(f"{message}.{possible} Next: {step}") from None
 
         return run
 
-    return named
+    return decorate
 
 
 class SandboxTools:
-    """The tools; they share a server and a project from ``start`` on."""
+    """The tools; they share the server and the project of ``start``."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Find a running server in the environment, as the command line does."""
+        """Use the server of the environment variables, as the command line does."""
         self._environment = environment
         self._server: Server | None = None
         self._sandbox: SandboxClient | None = None
-        self._answers: dict[str, str] = {}  # the last ones that may be too long for one part
+        self._answers: dict[str, str] = {}  # by tool: the last answer, for its further parts
 
-    @naming_next("search(words='settings'), or unset SANDBOX_URL if nothing runs there")
+    @naming_next("search(words='settings'), or unset SANDBOX_URL if no server runs at that address")
     def start(self, webhook_url: str = "", mode: str = "test", scenario: str = "") -> str:
         """Start the sandbox with an empty project, and get the address and the key for the shop under test.
 
-        Call it again for another empty project. webhook_url: where the shop takes webhooks. mode: test, or
-        live for bank transfers that arrive. scenario: what goes wrong, such as webhook-lost; empty for
-        nothing.
+        Call it again for another empty project. webhook_url: the shop's webhook address. mode: test, or
+        live for bank transfers that arrive. scenario: a ready-made scenario, such as webhook-lost.
         """
         token = self._environment.get("SANDBOX_CONTROL_TOKEN")
         settings = {"clock": "frozen", "mode": mode, **({"webhook_url": webhook_url} if webhook_url else {})}
@@ -126,7 +125,7 @@ class SandboxTools:
             self._sandbox.scenario(scenario)
         base_url, key = self._sandbox.base_url, self._sandbox.api_key
         return (
-            f"The sandbox runs at {base_url}; its dashboard is there, too.\n"
+            f"The sandbox runs at {base_url}, with its dashboard.\n"
             f"For the shop: base URL {base_url}, API key {key} (HTTP Basic: the key is the user name).\n"
             f"Webhooks go to {webhook_url or 'the webhook_url of each order: the project has none'}.\n"
             f"The clock is frozen at {self._sandbox.clock.now.isoformat()}.\n"
@@ -138,41 +137,41 @@ class SandboxTools:
         if running:
             return running
         if self._server is None:
-            self._server = build(ServerConfig(webhooks_stay_here=True))
+            self._server = build(ServerConfig(webhooks_only_local=True))
             self._server.start()
         return self._server.url
 
-    @naming_next("explain_order() says what is possible now; start(mode='live') for bank transfers")
+    @naming_next("explain_order() lists the possible actions; start(mode='live') for bank transfers")
     def make_order(self, what: str = "paid", order_id: str = "", amount: int = 1295, method: str = "") -> str:
-        """Make an order in a state that shops have to handle, or bring an order of the shop there.
+        """Create an order in a state that shops have to handle, or bring an order of the shop to it.
 
         what: hosted, new, paid, authorized, captured, declined, cancelled, withdrawn, expired, refund,
         refund-part, transfer, transfer-part, transfer-late, screening-declined, screening-slow. order_id:
-        an order that the shop has created, or last; empty makes a new one of amount cents. method: such as
+        an order of the shop, or last; if empty, a new order of amount cents is created. method: such as
         bank-redirect-nl; the customer of an order with a hosted page chooses it.
         """
         if what not in RECIPES:
-            raise ValueError(f"there is no order {what!r}; there are: {', '.join(RECIPES)}")
+            raise ValueError(f"{what!r} is not a state of orders; the states are: {', '.join(RECIPES)}")
         if order_id:
-            made = trigger(self._client, what, self._chosen(self._id(order_id), method))
+            overview = trigger(self._client, what, self._with_method(self._id(order_id), method))
         else:
             by: dict[str, Any] = {"transactions": [{"payment_method": method}]} if method else {}
-            made = trigger(self._client, what, amount=amount, **by)
-        return f"{_state(made)}\nNext: explain_order(order_id='{made['order']['id']}')"
+            overview = trigger(self._client, what, amount=amount, **by)
+        return f"{_state(overview)}\nNext: explain_order(order_id='{overview['order']['id']}')"
 
-    def _chosen(self, order_id: str, method: str) -> str:
-        """Let the customer of a hosted page choose how to pay, unless that is done."""
+    def _with_method(self, order_id: str, method: str) -> str:
+        """Choose a payment method as the customer of a hosted page, unless one is chosen."""
         possible = self._client.overview(order_id)["actions"]["customer"]
         if "choose" in possible and ("pay" not in possible or method):
             self._client.act(order_id, "customer", "choose", payment_method=method or CARD)
         return order_id
 
-    @naming_next("advance(by='PT30M'), or advance(until='next') for what is due next")
+    @naming_next("advance(by='PT30M'), or advance(until='next') for the next event")
     def advance(self, by: str = "", until: str = "", part: int = 1) -> str:
-        """Let time pass: expiries, captures and retries happen, and webhooks are delivered and answered.
+        """Advance the clock: run expiries, captures and retries, and deliver webhooks.
 
-        by: a period such as PT30M or P7D. until: next (what is due next), idle (all that is due), or a time
-        such as 2027-01-01T00:00:00Z. part: of the answer of the last advance, which needs no period.
+        by: a period such as PT30M or P7D. until: next (the next event), idle (all pending events), or a time
+        such as 2027-01-01T00:00:00Z. part: a part of the last advance's answer, without advancing again.
         """
         clock, to = self._client.clock, None
         if by or until or "advance" not in self._answers:
@@ -180,16 +179,16 @@ class SandboxTools:
                 to, until = datetime.fromisoformat(until), ""
             passed = clock.advance(by or None, to=to, until=until or None)
             lines = [f"{event['at']}  {event['label']} of {event['order_id']}" for event in passed.events]
-            stopped = ["It stopped early: advance again to go on."] if passed.stopped else []
+            stopped = ["It stopped early: advance again to continue."] if passed.stopped else []
             begin = f"It is {passed.ended.isoformat()}; events: {len(lines)}."
             self._answers["advance"] = "\n".join([begin, *stopped, *lines])
         return part_of(self._answers["advance"], part, "advance(part={})")
 
     @naming_next("make_order(what='new'), or let the shop create an order")
     def explain_order(self, order_id: str = LAST, part: int = 1) -> str:
-        """Explain an order: its state, what is possible and due, all that happened, and what went wrong.
+        """Explain an order: its state, possible actions, pending events, history and problems.
 
-        order_id: an id, or last for the newest order. part: of an answer that is too long.
+        order_id: an id, or last for the newest order. part: a part of a long answer.
         """
         known = self._id(order_id)
         text = f"{_state(self._client.overview(known))}\n\n{self._client.report(known)}"
@@ -197,23 +196,21 @@ class SandboxTools:
 
     @naming_next("start()")
     def review(self, part: int = 1) -> str:
-        """List the mistakes of the shop so far: what happened, what it costs, and what to do.
+        """List the mistakes of the shop so far, each with its consequences and a remedy.
 
-        part: of an answer that is too long.
+        part: a part of a long answer.
         """
         findings = review(self._client)
         if not findings:
-            return (
-                "No findings. Next: rehearse(command='pytest tests'), which tries what has not happened yet."
-            )
+            return "No findings. Next: rehearse(command='pytest tests'), which tries further failures."
         return part_of("\n\n".join(map(str, findings)), part, "review(part={})")
 
-    @naming_next("rehearse(command='pytest tests') with a suite that passes as it is")
+    @naming_next("rehearse(command='pytest tests') with a suite that passes without changes")
     def rehearse(self, command: str = "", folder: str = ".", budget: str = "60s", part: int = 1) -> str:
-        """Run a suite with one thing changed at a time, and report what the shop does not survive.
+        """Run a test suite with one fault at a time, and report the faults that break the shop.
 
-        command: runs the suite, such as "pytest tests" or "npm test". folder: where. budget: for all runs,
-        such as 90s. part: of the answer of the last rehearsal, which needs no command.
+        command: runs the suite, such as "pytest tests" or "npm test". folder: its working directory. budget:
+        for all runs, such as 90s. part: a part of the last rehearsal's answer, without a new run.
         """
         if command:
             words = shlex.split(command)
@@ -233,15 +230,15 @@ class SandboxTools:
             )
             self._answers["rehearse"] = f"exit code {ran.returncode}\n{ran.stdout}{ran.stderr}"
         if "rehearse" not in self._answers:
-            raise ValueError("nothing was rehearsed yet")
+            raise ValueError("there is no rehearsal yet; give a command")
         return part_of(self._answers["rehearse"], part, "rehearse(part={})")
 
     @naming_next("search(words='webhook retry')")
     def search(self, words: str = "", page: str = "", part: int = 1) -> str:
         """Search the documentation of the API and the sandbox, or read one of its pages.
 
-        words: sections that have all of them are listed. page: the name of a page, such as agents,
-        webhooks, mistakes or merchant-api. part: of an answer that is too long.
+        words: lists the sections that contain all words. page: the name of a page, such as agents,
+        webhooks, mistakes or merchant-api. part: a part of a long answer.
         """
         if page:
             if page not in NAMES:
@@ -254,14 +251,14 @@ class SandboxTools:
             for section, _, excerpt in results[:RESULTS_MAX]
         ]
         if not lines:
-            raise ValueError(f"no section has all of: {words!r}")
+            raise ValueError(f"no section contains all of: {words!r}")
         return part_of(
             "\n".join([*lines, "Next: search(page='...') reads a page."]), part, "search(page='...')"
         )
 
     @naming_next("snapshot(file='state.json'), then snapshot(file='state.json', action='restore')")
     def snapshot(self, file: str, action: str = "save") -> str:
-        """Save the state of the project into a file, or restore it: orders, clock, webhooks, what is due.
+        """Save the state of the project to a file, or restore it: orders, clock, webhooks, pending events.
 
         action: save or restore.
         """
@@ -272,7 +269,7 @@ class SandboxTools:
         if action != "save":
             raise ValueError(f"action is save or restore, not {action!r}")
         path.write_text(json.dumps(self._client.snapshot()), encoding="utf-8")
-        return f"Saved into {path}. Next: snapshot(file='{file}', action='restore') when you want it back"
+        return f"Saved to {path}. Next: snapshot(file='{file}', action='restore') to restore it"
 
     @property
     def _client(self) -> SandboxClient:
@@ -289,11 +286,11 @@ class SandboxTools:
         return newest[0]["id"]
 
     def close(self) -> None:
-        """Delete the project of a server that others use, or stop the own one."""
+        """Stop the tools' own server, or delete their project on a shared server."""
         if self._server is not None:
             self._server.stop()
         elif self._sandbox is not None:
-            with suppress(Exception):  # the server may be gone
+            with suppress(Exception):  # the server may have stopped
                 self._sandbox.delete_project()
 
 

@@ -12,30 +12,31 @@ from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.extensions import COMMAND_DISTRIBUTIONS as ELSEWHERE
+from payment_sandbox.extensions import COMMAND_DISTRIBUTIONS, NotInstalled, installed, load, missing_library
 from payment_sandbox.extensions import COMMANDS as COMMANDS_GROUP
-from payment_sandbox.extensions import NotInstalled, installed, load, missing_library
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
 PROGRAM: Final = "payment-sandbox"
-INTERRUPTED: Final = 130  # as shells report it
+INTERRUPTED: Final = 130  # the exit code of shells after SIGINT
 
 
 class Program(Group):
-    """The commands of this distribution, and those that others register."""
+    """The commands of this distribution and those of installed extensions."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """Name all commands that are installed."""
+        """Return the names of all installed commands."""
         return sorted({*super().list_commands(context), *installed(COMMANDS_GROUP)})
 
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a command; one whose distribution is missing says how to install it."""
-        if (command := super().get_command(context, cmd_name)) is not None or cmd_name not in ELSEWHERE:
+        """Return a command; if its distribution is missing, fail with the command to install it."""
+        if (
+            command := super().get_command(context, cmd_name)
+        ) is not None or cmd_name not in COMMAND_DISTRIBUTIONS:
             return command
         try:
             loaded: click.Command = load(
-                COMMANDS_GROUP, cmd_name, ELSEWHERE[cmd_name], f"{PROGRAM} {cmd_name}"
+                COMMANDS_GROUP, cmd_name, COMMAND_DISTRIBUTIONS[cmd_name], f"{PROGRAM} {cmd_name}"
             )
         except NotInstalled as missing:
             raise click.ClickException(str(missing)) from missing
@@ -48,7 +49,7 @@ class Program(Group):
 def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
     if context.invoked_subcommand != serve.name and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # these clean up; serve has its own handler
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # for cleanup; serve has its own handler
     if context.invoked_subcommand is None:
         say(*context.get_help().split("\n"), to_stderr=True)
         context.exit(2)
@@ -103,7 +104,7 @@ def completion(shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
-    assert kind is not None, "click knows all three"
+    assert kind is not None, "click supports all three shells"
     source = kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source()
     say(*source.split("\n"))
 
@@ -113,13 +114,13 @@ for _command in (serve, mcp, *COMMANDS):
 
 
 def _example(error: click.ClickException) -> list[str]:
-    """The example of a command of which a part is missing."""
+    """Return the example of a command that lacks an argument."""
     context = error.ctx if isinstance(error, click.MissingParameter) else None
     return [context.command.epilog] if context is not None and context.command.epilog else []
 
 
 def main() -> NoReturn:
-    """Run a command; report usage errors in one line, and an interrupt in none."""
+    """Run a command; report a usage error on one line, and exit silently on Ctrl-C."""
     try:
         _run()
     except (click.Abort, KeyboardInterrupt):
@@ -137,5 +138,5 @@ def _run() -> NoReturn:
         fail(str(missing_library(error)))
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to clean up
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # cleanup is complete
     sys.exit(code if isinstance(code, int) else 0)

@@ -1,4 +1,4 @@
-"""The command that offers the sandbox to coding agents, over the Model Context Protocol."""
+"""The MCP server for coding agents."""
 
 import os
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from payment_sandbox.loading import LOADING
 INSTRUCTIONS: Final = (
     "A sandbox of the payment-orders API. Call start first, give its address and key to the shop under test, "
     "and let the shop create orders. The sandbox's clock is frozen: advance it instead of waiting. "
-    "search(page='agents') has the order of work and what must never be done."
+    "search(page='agents') lists the steps, and actions to avoid."
 )
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 TOOLS: Final = ("start", "make_order", "advance", "explain_order", "review", "rehearse", "search", "snapshot")
 
 
@@ -42,15 +42,15 @@ def mcp() -> None:
 
 
 def _raising(
-    tool: Callable[Given, str], problem: type[Exception], kind: type[Exception]
-) -> Callable[Given, str]:
-    """The tool with its problems as the SDK's exception, whose text agents see."""
+    tool: Callable[Arguments, str], problem: type[Exception], kind: type[Exception]
+) -> Callable[Arguments, str]:
+    """Wrap a tool so that its problems become the SDK's exception, whose text agents see."""
 
     @wraps(tool)
-    def run(*args: Given.args, **kwargs: Given.kwargs) -> str:
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> str:
         try:
             return tool(*args, **kwargs)
-        except problem as told:
-            raise kind(str(told)) from None
+        except problem as raised:
+            raise kind(str(raised)) from None
 
     return run

@@ -1,4 +1,4 @@
-"""Findings for machines: annotations of GitHub, and SARIF for everything that reads code scanning results."""
+"""Findings in machine formats: GitHub annotations, and SARIF for code scanning tools."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -22,12 +22,12 @@ format_option = click.option(
     type=click.Choice([TEXT, JSON, GITHUB, SARIF]),
     default=TEXT,
     show_default=True,
-    help="github: annotations of a workflow; sarif: results of code scanning.",
+    help="github: workflow annotations; sarif: code scanning results.",
 )
 
 
 class Noted(NamedTuple):
-    """A finding: a stable id, such as that of a rule, what is wrong, and what to do about it."""
+    """A finding with a stable id (such as a rule), the problem and the advice."""
 
     id: str
     problem: str
@@ -36,12 +36,12 @@ class Noted(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Both in one."""
+        """The problem and the advice, each on a line."""
         return "\n".join(filter(None, (self.problem, self.advice)))
 
 
 def printed(noted: Sequence[Noted], form: str, tool: str) -> list[str]:
-    """The findings of a tool in one of the forms that are neither text nor JSON."""
+    """Return the findings of a tool as lines of the GitHub or SARIF format."""
     if form == GITHUB:
         return list(map(_annotation, noted))
     return json.dumps(_sarif(noted, tool), indent=2).split("\n")

@@ -1,4 +1,4 @@
-"""What all commands share: options, groups, errors and printing."""
+"""Common parts of all commands: options, groups, errors and printing."""
 
 import os
 import select
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def say(*lines: str, to_stderr: bool = False) -> None:
-    """Print lines; none controls the terminal or forges another line, whatever text of others is in it."""
+    """Print lines, escaping control characters, so that untrusted text cannot forge lines."""
     print("\n".join(map(printable, lines)), file=sys.stderr if to_stderr else sys.stdout, flush=to_stderr)
 
 
 def fail(*sentences: str) -> NoReturn:
-    """Print what is wrong, and exit."""
+    """Print an error, and exit with code 2."""
     say(*(f"payment-sandbox: {sentence}" for sentence in sentences), to_stderr=True)
     sys.exit(2)
 
@@ -36,7 +36,7 @@ HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 addr
 
 
 def check_options(host: str, options: Mapping[str, Any]) -> None:
-    """Refuse addresses, host names and times that cannot be."""
+    """Refuse invalid addresses, host names and times."""
     from payment_sandbox.projects.clock import ClockStart
     from payment_sandbox.projects.settings import Settings, read_settings
 
@@ -66,16 +66,16 @@ def _check_names(option: str, names: Sequence[str], example: str) -> None:
             fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
 
 
-def host_names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse what is no host name, such as an address with a scheme."""
-    for name in given:
+def host_names(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse values other than host names, such as an address with a scheme."""
+    for name in names:
         if HOST_NAME.fullmatch(name) is None or name in LOOPBACK:
             raise click.BadParameter(f"{name!r} is not a host name such as api.provider.example")
-    return given
+    return names
 
 
 def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
-    """What an option lets be trusted besides what the system trusts."""
+    """Return the trust settings of an option; None for those of the system."""
     from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused
 
@@ -90,14 +90,14 @@ def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "T
 def _check_workers(count: int, state: str | None) -> None:
     if count == 1:
         return
-    from payment_sandbox.serving.starting import is_database  # here, so that --help is fast
+    from payment_sandbox.serving.starting import is_database  # deferred, for a fast --help
 
     if not is_database(state or ""):
         fail("--workers: several processes share their projects in a database; add --state postgresql://...")
 
 
 class NumberOption(click.IntRange):
-    """A whole number within bounds, with errors in words."""
+    """A whole number within bounds, with readable errors."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read it."""
@@ -109,7 +109,7 @@ class NumberOption(click.IntRange):
 
 
 class SecondsOption(click.FloatRange):
-    """A number of seconds within bounds, with errors in words."""
+    """A number of seconds within bounds, with readable errors."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read it."""
@@ -120,7 +120,7 @@ class SecondsOption(click.FloatRange):
 
 
 class Port(NumberOption):
-    """A port; what Kubernetes and Docker links put into SANDBOX_PORT for a service of that name is none."""
+    """A port; ignores a tcp:// URL, which Kubernetes and Docker links put into SANDBOX_PORT."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read it."""
@@ -129,7 +129,7 @@ class Port(NumberOption):
 
 
 def is_server_url(url: str) -> bool:
-    """Whether a URL can be that of a server."""
+    """Return whether a URL is valid for a server: http or https, with a host, without query or fragment."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -139,51 +139,51 @@ def is_server_url(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
 
 
-def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return the ready-made scenarios."""
+def scenario_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the names of the ready-made scenarios, for shell completion."""
     from payment_sandbox.scenarios.catalogue import ready_names
 
-    return [name for name in ready_names() if name.startswith(begun)]
+    return [name for name in ready_names() if name.startswith(prefix)]
 
 
 class Group(click.Group):
-    """A group of commands. Its own options, such as those of ``clock``, work without a command, too."""
+    """A group of commands; its own options, such as those of ``clock``, also work without a command."""
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one was perhaps meant."""
+        """Return the command, or suggest a similar one."""
         try:
             return super().resolve_command(context, arguments)
         except click.UsageError as error:
-            from payment_sandbox.forms.base import did_you_mean, nearest_word  # here, so that --help is fast
+            from payment_sandbox.forms.base import did_you_mean, nearest_word  # deferred, for a fast --help
 
             known = self.list_commands(context)
             nearest = nearest_word(arguments[0], known)
-            way_on = did_you_mean(nearest) or f"; there are: {', '.join(known)}"
-            raise click.UsageError(f"there is no command {arguments[0]!r}{way_on}", context) from error
+            advice = did_you_mean(nearest) or f"; there are: {', '.join(known)}"
+            raise click.UsageError(f"there is no command {arguments[0]!r}{advice}", context) from error
 
 
 STANDARD_OUTPUT: Final = 1
 
 Write = Callable[[bytes], int]
-"""Writes the beginning of some bytes; returns how many."""
+"""Writes a prefix of the data; returns its length."""
 
 
 def to_standard_output(data: bytes) -> int:
-    """Write without a buffer, which would still be full when the program ends."""
+    """Write unbuffered, so that no data remains in a buffer at exit."""
     try:
         return os.write(STANDARD_OUTPUT, data)
-    except BlockingIOError:  # somebody made it so that nothing waits
+    except BlockingIOError:  # standard output is in non-blocking mode
         select.select([], [STANDARD_OUTPUT], [], 1.0)
         return 0
 
 
 def put(text: str, write: Write = to_standard_output) -> None:
-    """Write a text whole.
+    """Write a whole text.
 
     Raises:
-        OSError: nobody reads it any more.
+        OSError: the reader has closed the output.
     """
     data = text.encode(errors="replace")
     while data:
@@ -191,6 +191,6 @@ def put(text: str, write: Write = to_standard_output) -> None:
 
 
 def put_once(text: str) -> None:
-    """Print a text that nobody has to read."""
+    """Print a text; ignore a closed output."""
     with suppress(OSError):
         put(text)

@@ -30,7 +30,7 @@ from payment_sandbox.cli.options import (
     scenario_names,
     trust_in,
 )
-from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_stdin
+from payment_sandbox.cli.workers import PARENT_VARIABLE, Workers, stop_with_stdin
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.loading import LOADING
@@ -50,8 +50,8 @@ FIRST_ORDER: Final = (
 )
 
 
-class Announced(NamedTuple):
-    """A server that is ready, and its control token, if it has one."""
+class Announcement(NamedTuple):
+    """A ready server with the values to print at its start."""
 
     server: "Server"
     host: str
@@ -60,20 +60,20 @@ class Announced(NamedTuple):
 
     @property
     def control_token(self) -> str | None:
-        """The token, if others can reach the server."""
+        """The token, if other machines can reach the server."""
         return None if self.host in LOOPBACK else self.token
 
 
-def announce(announced: Announced, *, as_json: bool) -> None:
-    """Print where the server listens, and what to try."""
+def announce(announced: Announcement, *, as_json: bool) -> None:
+    """Print the address of the server, and a first call."""
     if as_json:
         put_once(f"{json.dumps(_for_programs(announced))}\n")
     else:
         put_once("".join(f"{line}\n" for line in _for_people(announced)))
 
 
-def forget_ready(path: Path | None) -> None:
-    """Remove the file of an earlier start, before somebody takes it for this one's."""
+def remove_ready(path: Path | None) -> None:
+    """Remove the stale ready file of an earlier start."""
     if path is None:
         return
     try:
@@ -83,7 +83,7 @@ def forget_ready(path: Path | None) -> None:
 
 
 def write_ready(path: Path | None, server: "Server") -> None:
-    """Write the file atomically, because a waiting program may read it at once."""
+    """Write the ready file atomically, because a waiting program may read it at once."""
     if path is None:
         return
     part = path.with_name(f".{path.name}.{os.getpid()}")
@@ -96,7 +96,7 @@ def write_ready(path: Path | None, server: "Server") -> None:
 
 
 def _ready(server: "Server") -> dict[str, Any]:
-    """How programs reach the server; ``listening`` is the local address, ``url`` may be public."""
+    """Return the connection data for programs; ``listening`` is the local address, ``url`` may be public."""
     shown = {
         "url": server.url,
         "listening": server.local_url,
@@ -107,7 +107,7 @@ def _ready(server: "Server") -> dict[str, Any]:
     return {**shown, "ca_file": str(authority)} if authority is not None else shown
 
 
-def _for_programs(announced: Announced) -> dict[str, Any]:
+def _for_programs(announced: Announcement) -> dict[str, Any]:
     from payment_sandbox.projects.registry import FIRST_API_KEY
 
     shown = {"message": "ready", **_ready(announced.server), "api_key": FIRST_API_KEY}
@@ -118,8 +118,8 @@ def _for_programs(announced: Announced) -> dict[str, Any]:
     return shown
 
 
-def _for_people(announced: Announced) -> Iterator[str]:
-    from payment_sandbox.projects.registry import FIRST_API_KEY  # here, so that --help is fast
+def _for_people(announced: Announcement) -> Iterator[str]:
+    from payment_sandbox.projects.registry import FIRST_API_KEY  # deferred, for a fast --help
 
     server = announced.server
     yield f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:"
@@ -133,7 +133,7 @@ def _for_people(announced: Announced) -> Iterator[str]:
     yield f"Documentation: {server.url}/docs/"
     yield from _about_tls(server)
     yield from _about_stand_in(announced)
-    yield from _about_others(announced)
+    yield from _about_network(announced)
     yield from _about_projects(server)
     yield from (f"Ignored: {sentence}." for sentence in server.ignored)
     yield ""
@@ -148,35 +148,35 @@ def _about_tls(server: "Server") -> Iterator[str]:
     yield f"The same port speaks https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
     authority = server.security.authority
     if authority is not None:
-        yield f"Let your browser and your shop trust {authority}; {server.url}/docs/https/ says how."
+        yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/https/."
 
 
-def _about_stand_in(announced: Announced) -> Iterator[str]:
-    """How a shop gets here instead of to the provider, and how that is undone."""
+def _about_stand_in(announced: Announcement) -> Iterator[str]:
+    """Yield the commands to redirect a shop from the provider to the sandbox, and to undo that."""
     for name in announced.stands_in_for:
         line = f"127.0.0.1 {name}"
         pattern = line.replace(".", r"\.")
-        yield f"It stands in for {name}. Lead the shop on this machine here, and undo that afterwards:"
+        yield f"It stands in for {name}. To redirect a shop on this machine to it, and to undo that:"
         yield f"  echo '{line}' | sudo tee -a /etc/hosts"
         yield f"  sudo sed -i '/^{pattern}$/d' /etc/hosts"
 
 
-def _about_others(announced: Announced) -> Iterator[str]:
-    from payment_sandbox.serving.binding import EVERYWHERE, own_addresses, url_of
+def _about_network(announced: Announcement) -> Iterator[str]:
+    from payment_sandbox.serving.binding import ALL_INTERFACES, own_addresses, url_of
 
     if announced.control_token is None:
         return
     server = announced.server
     scheme = server.url.partition(":")[0]
     host = announced.host
-    addresses = own_addresses() if host in EVERYWHERE else [host]
-    reached = [
+    addresses = own_addresses() if host in ALL_INTERFACES else [host]
+    urls = [
         url_of(address, server.port, scheme) for address in addresses if ":" in host or ":" not in address
     ]
-    if reached:  # 0.0.0.0 has no IPv6
-        yield f"Other devices in your network reach it at {', '.join(reached)}"
-        yield "under names of yours, too, if you add --allow-host NAME."
-    yield f"Pages and codes lead to {server.url}"
+    if urls:  # 0.0.0.0 has no IPv6
+        yield f"Other devices in your network reach it at {', '.join(urls)};"
+        yield "add --allow-host NAME for a host name of your own."
+    yield f"Links to pages and QR codes use {server.url}"
     yield "The dashboard asks for the API key, or for the control token, which creating projects needs:"
     yield f"  control token {announced.control_token}"
 
@@ -188,16 +188,16 @@ def _about_projects(server: "Server") -> Iterator[str]:
     about = [_about_webhooks(project.settings, is_alone=len(projects) == 1) for project in projects]
     yield from filter(None, about)
     if only_to := server.services.courier.only_to:
-        yield f"Webhooks go only to {', '.join(only_to)}; none is sent to another host."
+        yield f"Webhooks go only to {', '.join(only_to)}; other hosts get none."
     if not any(about):
         yield "Webhooks go to the webhook_url of each order; serve --webhook-url URL sets one for all."
 
 
 def _about_webhooks(settings: "Settings", *, is_alone: bool) -> str | None:
-    """Where the webhooks of a project go, unless each order has to say so."""
+    """Return a sentence on the webhook address of a project; None if only orders have one."""
     name = "" if is_alone else f" of {settings.name}"
     if settings.forward_to is not None:
-        return f"Webhooks{name} wait for payment-sandbox listen, which takes them to {settings.forward_to}"
+        return f"Webhooks{name} wait for payment-sandbox listen, which forwards them to {settings.forward_to}"
     return f"Webhooks{name} go to {settings.webhook_url}" if settings.webhook_url is not None else None
 
 
@@ -205,25 +205,25 @@ log = logging.getLogger("payment_sandbox")
 
 
 class MaskedFormatter(logging.Formatter):
-    """A line of text, with the traceback below it."""
+    """Formats a record as a masked line, with the traceback below it."""
 
     def __init__(self) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name in logging)
-        """The line of a record: a text of others forges no second one."""
+        """Return the line of a record, escaped, so that untrusted text cannot forge another line."""
         return printable(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
-        """The text of a record."""
+        """Return the masked text of a record."""
         return "\n".join(map(printable, mask(super().format(record)).split("\n")))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object in one line, also of a traceback."""
+    """Formats a record, its traceback included, as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
+        """Return the line of a record."""
         shown = {
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -235,7 +235,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logs(log_format: str) -> None:
-    """Log to standard error, and log what nobody has caught."""
+    """Log to standard error, uncaught exceptions included."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else MaskedFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -246,13 +246,13 @@ def set_up_logs(log_format: str) -> None:
 
 def _on_uncaught(*failed: Any) -> None:
     if not issubclass(failed[0], (KeyboardInterrupt, SystemExit)):
-        log.critical("an error was not expected", exc_info=failed)
+        log.critical("unexpected error", exc_info=failed)
 
 
 HTTPS_PORT: Final = 443
-SWITCH_SECONDS: Final = 0.001  # for how long a thread may keep the interpreter from the event loop
-NOTICED_SECONDS: Final = 1.2  # in which a load balancer that asks twice a second has noticed that it drains
-WARM_UP_AFTER_SECONDS: Final = 0.5  # first requests go first
+SWITCH_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
+DRAIN_NOTICE_SECONDS: Final = 1.2  # for a load balancer with two health checks a second to notice
+WARM_UP_AFTER_SECONDS: Final = 0.5  # after the first requests
 
 a_file = click.Path(path_type=Path, dir_okay=False)
 
@@ -262,14 +262,14 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--port", default=PORT_DEFAULT, show_default=True, type=Port(0, 65535), help="Port; 0 picks a free one."
 )
-@click.option("--webhook-url", help="Where the first project sends webhooks.")
+@click.option("--webhook-url", help="The webhook address of the first project.")
 @click.option(
     "--clock",
     default="running",
     show_default=True,
     help="running, frozen or frozen@<time>, for all projects.",
 )
-@click.option("--seed", type=NumberOption(0), help="Makes identifiers and keys the same in every run.")
+@click.option("--seed", type=NumberOption(0), help="Make identifiers and keys reproducible.")
 @click.option(
     "--scenarios",
     "scenario_folders",
@@ -291,19 +291,19 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     multiple=True,
     callback=host_names,
     metavar="HOST",
-    help="The provider's host name, for shops that have it built in; may be given several times.",
+    help="The provider's host name, for shops with a hard-coded one; may be given several times.",
 )
-@click.option("--tls", is_flag=True, help="Speak https besides http, with a certificate of its own.")
-@click.option("--tls-cert", type=a_file, help="Speak https with this certificate instead.")
+@click.option("--tls", is_flag=True, help="Serve https besides http, with a generated certificate.")
+@click.option("--tls-cert", type=a_file, help="Serve https with this certificate.")
 @click.option("--tls-key", type=a_file, help="The key of that certificate.")
-@click.option("--webhook-ca", type=a_file, help="Certificates of shops to trust, besides the usual ones.")
+@click.option("--webhook-ca", type=a_file, help="Additional certificates to trust for webhooks.")
 @click.option(
     "--deliver-to",
     multiple=True,
     metavar="HOST",
-    help="A host that may get webhooks; may be given several times. By default, all may.",
+    help="Send webhooks only to this host; may be given several times.",
 )
-@click.option("--webhook-insecure", is_flag=True, help="Do not check the certificates of shops.")
+@click.option("--webhook-insecure", is_flag=True, help="Send webhooks without checking certificates.")
 @click.option(
     "--project",
     "project_files",
@@ -313,7 +313,7 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--state",
-    help="An SQLite file that stores every change, to restart from; or the postgresql:// address of a "
+    help="An SQLite file for the state, which survives restarts; or the postgresql:// address of a "
     "database that several servers share.",
 )
 @click.option(
@@ -321,12 +321,12 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     default=1,
     show_default=True,
     type=NumberOption(1, 64),
-    help="How many processes serve on this port; more than one need a database.",
+    help="Number of processes on this port; more than one needs a database.",
 )
-@click.option("--max-projects", type=NumberOption(1), help="How many projects there may be.")
-@click.option("--max-orders", type=NumberOption(1), help="How many orders each project may have.")
-@click.option("--max-megabytes", type=NumberOption(1), help="How much each project may keep.")
-@click.option("--max-megabytes-in-all", type=NumberOption(1), help="How much this server may keep.")
+@click.option("--max-projects", type=NumberOption(1), help="Maximum number of projects.")
+@click.option("--max-orders", type=NumberOption(1), help="Maximum number of orders per project.")
+@click.option("--max-megabytes", type=NumberOption(1), help="Maximum data per project, in megabytes.")
+@click.option("--max-megabytes-in-all", type=NumberOption(1), help="Maximum data per server, in megabytes.")
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option("--ready-file", type=a_file, help="A JSON file to write when ready.")
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends, as for a test runner.")
@@ -345,40 +345,40 @@ def serve(
     hosts = options.pop("stands_in_for")
     port = _stand_in(hosts, port, options) if hosts else port
     check_options(host, {**options, "workers": workers})
-    beside = BESIDE in os.environ
-    with_stdin = options.pop("stop_with_stdin") or beside
+    is_child = PARENT_VARIABLE in os.environ
+    with_stdin = options.pop("stop_with_stdin") or is_child
     options["control_token"] = _control_token(host, options["control_token"])
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
-    forget_ready(None if beside else ready_file)
+    remove_ready(None if is_child else ready_file)
     activity = None if quiet else _activity(log_format)
-    security, is_worker = _security(host, options), workers > 1 or beside
+    security, is_worker = _security(host, options), workers > 1 or is_child
     server = _start(host, port, observer=activity, security=security, is_worker=is_worker, **options)
     others = Workers(workers - 1, server.port, options["control_token"])
     if with_stdin:
         stop_with_stdin(stopped.set)
-    if not beside:
+    if not is_child:
         write_ready(ready_file, server)
-        announced = Announced(server, host, options["control_token"], hosts)
+        announced = Announcement(server, host, options["control_token"], hosts)
         announce(announced, as_json=log_format == "json")
     with activity or nullcontext():
-        others.begin()
+        others.start()
         _warm_up(server, stopped)
         stopped.wait()
-        others.begin_to_end()
-        server.stop(NOTICED_SECONDS)
-        others.end()
+        others.terminate()
+        server.stop(DRAIN_NOTICE_SECONDS)
+        others.join()
 
 
-def _control_token(host: str, given: str | None) -> str | None:
-    """The token that was given, or a new one if others can reach the server."""
-    return given or (None if host in LOOPBACK else secrets.token_urlsafe(24))
+def _control_token(host: str, token: str | None) -> str | None:
+    """Return the given token, or a new one if other machines can reach the server."""
+    return token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
 
 
 def _warm_up(server: "Server", stopped: Event) -> None:
-    """Load the pages, and what the server's threads need, once the first requests are answered."""
+    """Load the modules of pages and threads soon after the start."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
         server.app.complete()
         with LOADING:
@@ -388,7 +388,7 @@ def _warm_up(server: "Server", stopped: Event) -> None:
 
 
 def _name_variables(command: click.Command) -> None:
-    """Let every option be given in the environment, because service containers in CI take no arguments."""
+    """Give every option an environment variable, because service containers in CI take no arguments."""
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.envvar is None:
             parameter.envvar = f"SANDBOX_{parameter.opts[0].removeprefix('--').replace('-', '_').upper()}"
@@ -398,7 +398,7 @@ _name_variables(serve)
 
 
 def _activity(log_format: str) -> "Activity":
-    from payment_sandbox.cli.activity import Activity, as_json, as_text  # here, so that --help is fast
+    from payment_sandbox.cli.activity import Activity, as_json, as_text  # deferred, for a fast --help
 
     return Activity(as_json if log_format == "json" else as_text(is_coloured=sys.stdout.isatty()))
 
@@ -413,9 +413,9 @@ def _start(
     max_megabytes_in_all: int | None,
     **options: Any,
 ) -> "Server":
-    gc.disable()  # until everything is loaded: collecting takes time and would find nothing
+    gc.disable()  # during loading, when a collection would only cost time
     from payment_sandbox.projects.quotas import MEGABYTE, Quotas
-    from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
+    from payment_sandbox.serving.binding import PortInUse  # deferred, for a fast --help
     from payment_sandbox.serving.config import ServerConfig
     from payment_sandbox.serving.http import raise_open_files_limit
     from payment_sandbox.serving.server import build
@@ -426,8 +426,8 @@ def _start(
     quotas = Quotas(max_projects, max_orders, most, most_in_all)
     try:
         server = build(ServerConfig(host=host, port=port, freeze_memory=True, quotas=quotas, **options))
-    except PortTaken as refused:
-        fail(_with_neighbour(str(refused), host, port))
+    except PortInUse as refused:
+        fail(_with_occupant(str(refused), host, port))
     except StateRefused as refused:
         fail(str(refused))
     except Invalid as invalid:
@@ -442,24 +442,24 @@ def _start(
     return server
 
 
-def _with_neighbour(refused: str, host: str, port: int) -> str:
-    """The refusal of a taken port, and whether a sandbox has it."""
-    from payment_sandbox.client.client import SandboxClient  # here, because most servers find their port free
-    from payment_sandbox.serving.binding import EVERYWHERE, LOOPBACK, url_of
+def _with_occupant(refused: str, host: str, port: int) -> str:
+    """Add to the refusal of a port in use whether a sandbox occupies it."""
+    from payment_sandbox.client.client import SandboxClient  # deferred: rarely needed
+    from payment_sandbox.serving.binding import ALL_INTERFACES, LOOPBACK, url_of
 
-    url = url_of(LOOPBACK if host in EVERYWHERE else host, port)
+    url = url_of(LOOPBACK if host in ALL_INTERFACES else host, port)
     sandbox = SandboxClient(url, "", timeout_seconds=1.0)
     try:
         version = sandbox.health()["version"]
-    except Exception:  # whatever it is, it is no sandbox
+    except Exception:  # any failure: the program there is not a sandbox
         return refused
     finally:
         sandbox.close()
-    return f"{refused}; a payment sandbox, version {version}, already runs there: {url}/"
+    return f"{refused}; a payment sandbox, version {version}, already runs at {url}/"
 
 
 def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
-    """Speak TLS under the provider's names, and give links under the first; the port that shops expect."""
+    """Set the TLS, host name and URL options to stand in for a provider; return the port."""
     options["tls"] = options["tls_cert"] is None
     options["allow_hosts"] = (*options["allow_hosts"], *hosts)
     source = click.get_current_context().get_parameter_source("port")
@@ -470,12 +470,12 @@ def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
 
 
 def _security(host: str, options: dict[str, Any]) -> "Security":
-    """The TLS of the server and of its webhooks; takes their options out."""
+    """Return the TLS settings of the server and its webhooks; remove their options."""
     from payment_sandbox.serving.config import Security
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 
-    given = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
-    wants_own, certificate, key, receivers, is_insecure = given
+    values = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
+    wants_own, certificate, key, receivers, is_insecure = values
     try:
         tls = _server_tls(host, wants_own, certificate, key, options)
     except CertificateRefused as refused:
@@ -488,14 +488,14 @@ def _server_tls(
     host: str, wants_own: bool, certificate: Path | None, key: Path | None, options: dict[str, Any]
 ) -> "ssl.SSLContext | None":
 
-    from payment_sandbox.serving.tls import given_context, own_context, served_names
+    from payment_sandbox.serving.tls import context_from_files, own_context, served_names
 
     if wants_own and certificate is not None:
-        fail("--tls makes a certificate, and --tls-cert gives one: use one of the two")
+        fail("--tls generates a certificate, and --tls-cert names one: use one of the two")
     if key is not None and certificate is None:
-        fail("--tls-key needs --tls-cert, the certificate that it belongs to")
+        fail("--tls-key needs --tls-cert, the certificate of the key")
     if certificate is not None:
-        return given_context(certificate, key)
+        return context_from_files(certificate, key)
     if not wants_own:
         return None
     public_host = urlsplit(options["public_url"] or "").hostname

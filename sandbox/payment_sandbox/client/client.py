@@ -1,9 +1,9 @@
-"""A typed client of the control API, for tests and tools in Python.
+"""A typed Python client of the control API, for tests and tools.
 
     client = SandboxClient("http://127.0.0.1:8080", "sandbox-key")
     client.clock.advance("PT30M")
 
-Every method raises ``SandboxError`` if the server refuses the call; it lists all violations.
+Every method raises ``SandboxError``, with all violations, if the server refuses the call.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.clock import Advance, SandboxClock, given
-from payment_sandbox.client.errors import SandboxError, ends_at_caller, plainly
+from payment_sandbox.client.errors import SandboxError, ends_at_caller, readable
 from payment_sandbox.client.plain import HasDocument, plain, seconds
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
@@ -54,7 +54,7 @@ TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 
 class Calls:
-    """The part of ``SandboxClient`` that sends calls, and raises what the server refuses."""
+    """The transport part of ``SandboxClient``: sends calls, and raises refusals as ``SandboxError``."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Calls:
     def exchange_raw(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> tuple[int, Any, str | None]:
-        """Make a call with this very body and these headers; return status, parsed body and entity tag."""
+        """Make a call with exact body and headers; return status, parsed body and entity tag."""
         answer = self._transmit(method, path, body, None, dict(headers), (self.api_key, ""))
         return answer.status_code, answer.json() if answer.content else None, answer.headers.get("ETag")
 
@@ -141,16 +141,16 @@ class Calls:
                 timeout=self._timeout_seconds,
                 allow_redirects=False,
             )
-        except OSError as error:  # all exceptions of requests are
-            raise plainly(error, self.base_url) from None
+        except OSError as error:  # the base class of exceptions in requests
+            raise readable(error, self.base_url) from None
 
     def close(self) -> None:
-        """Close the connections, which clients created by this one share; the next call opens new ones."""
+        """Close the connections, also those of clients created by this one; the next call reconnects."""
         self._session.close()
 
 
 def with_rules(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A scenario or faults as a document: an effect by itself becomes the rule that it stands for."""
+    """Return a scenario or faults as a document, with each bare effect wrapped in a rule."""
     listed = {key: document[key] for key in RULES if isinstance(document.get(key), Sequence)}
     return {**document, **{key: [_rule(each) for each in rules] for key, rules in listed.items()}}
 
@@ -160,7 +160,7 @@ def _rule(rule: Any) -> Any:
 
 
 def refuse(answer: "requests.Response") -> None:
-    """Raise the refusal of a call."""
+    """Raise ``SandboxError`` if the server refused the call."""
     if answer.status_code < REFUSED:
         return
     try:
@@ -186,7 +186,7 @@ __all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "Sandbox
 Json = dict[str, Any]
 """A JSON object, as received."""
 
-PLANNED: Final = "action"  # the kind of what a scenario's customers and banks will do
+PLANNED: Final = "action"  # the kind of an agenda entry for a customer or bank of the scenario
 BY_THE_TEST: Final = {"Sandbox-Caller": "test"}
 FILES: Final = (".yaml", ".yml", ".json")
 
@@ -205,7 +205,7 @@ class SandboxClient(Calls):
         return self._items("/control/projects/")
 
     def prune_projects(self, unused_for: str) -> list[str]:
-        """Delete the projects that nobody has called for so long in real time, such as P7D; return their ids.
+        """Delete projects without a call for a period of real time, such as P7D; return their ids.
 
         Needs the control token if the server has one.
         """
@@ -215,7 +215,7 @@ class SandboxClient(Calls):
         return pruned
 
     def servers(self) -> list[answers.Server]:
-        """List the servers that are one sandbox; needs the control token if the server has one."""
+        """List the servers of this sandbox; needs the control token if the server has one."""
         return self._items("/control/servers/")
 
     def create_project(self, **settings: Any) -> "SandboxClient":
@@ -230,11 +230,11 @@ class SandboxClient(Calls):
         return self.call("GET", "/control/project/")
 
     def change_settings(self, **settings: Any) -> answers.Project:
-        """Change some settings, or none if one is invalid (CTL-01)."""
+        """Change settings; if one is invalid, no setting changes (CTL-01)."""
         return self.call("PATCH", "/control/project/", settings)
 
     def delete_project(self) -> None:
-        """Delete the project; its key is refused from then on (CTL-07)."""
+        """Delete the project and revoke its key (CTL-07)."""
         self.call("DELETE", "/control/project/")
 
     def reset(self) -> answers.Project:
@@ -249,13 +249,13 @@ class SandboxClient(Calls):
         """Restore a snapshot (CTL-10)."""
         self.call("PUT", "/control/state/", state)
 
-    # What will happen
+    # Scenarios and actions
 
     def scenario(self, scenario: str | Path | Mapping[str, Any]) -> answers.Scenario:
         """Switch to a scenario: a name, a file, or a whole document (CTL-19).
 
-        A file is a ``Path``, or text that ends in ``.yaml``, ``.yml`` or ``.json``. A document may contain
-        effects, as ``faults`` does.
+        A file is a ``Path``, or a string that ends in ``.yaml``, ``.yml`` or ``.json``. A document may
+        contain effect objects, like the arguments of ``faults``.
         """
         if isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILES)):
             try:
@@ -285,29 +285,29 @@ class SandboxClient(Calls):
     ) -> answers.Faults:
         """Set the faults of requests and webhooks; without arguments, clear them (CTL-23, CTL-24).
 
-        A rule is a mapping, as in a scenario, whose ``then`` may be an effect: ``{"then": Duplicate(2)}``. An
-        effect by itself, such as ``Duplicate(2)``, is a rule for every request or webhook.
+        A rule is a mapping, as in a scenario, whose ``then`` may be an effect: ``{"then": Duplicate(2)}``. A
+        bare effect, such as ``Duplicate(2)``, applies to every request or webhook.
         """
         document = with_rules({"faults": faults, "webhooks": webhooks})
         return self.call("PUT", "/control/faults/", document)
 
-    def act(self, order_id: str, actor: Actor, action: ActionName, **how: Any) -> answers.Order:
+    def act(self, order_id: str, actor: Actor, action: ActionName, **details: Any) -> answers.Order:
         """Perform an action: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
         if not isinstance(order_id, str):
             raise TypeError(f"act takes the id of an order, not a {type(order_id).__name__}: order['id']")
-        body = {"actor": actor, "action": action, **how}
+        body = {"actor": actor, "action": action, **details}
         return self.call("POST", f"/control/orders/{order_id}/act/", body)
 
     def play(
-        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
-        """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
+        """Run the scenario's next action on an order; perform the given action only if none is scheduled.
 
-        The clock advances to the time at which they act.
+        The clock advances to the time of the scheduled action.
         """
         planned = [due for due in self.agenda() if due["order_id"] == order_id and due["kind"] == PLANNED]
         if not planned:
-            return self.act(order_id, actor, action, **how)
+            return self.act(order_id, actor, action, **details)
         self.clock.advance(to=planned[0]["at"])
         return self.overview(order_id)["order"]
 
@@ -316,12 +316,12 @@ class SandboxClient(Calls):
         body = given(amount=amount, issuer_id=issuer_id)
         return self.call("POST", f"/control/bankqr/{qr_id}/scan/", body)
 
-    # What happened
+    # State and history
 
     def order(self, order_id: str) -> answers.Order:
         """Return an order as the merchant sees it.
 
-        That is the test's own look: the journal does not have it, and no fault applies to it.
+        The call is marked as the test's own: the journal omits it, and no fault applies to it.
         """
         return self.call("GET", f"/v1/orders/{order_id}/", headers=BY_THE_TEST)
 
@@ -333,21 +333,21 @@ class SandboxClient(Calls):
         text: str | None = None,
         limit: int | None = None,
     ) -> list[OrderRow]:
-        """List orders, newest first; ``text`` is looked for in ids, numbers, names and e-mail addresses."""
+        """List orders, newest first; ``text`` searches ids, numbers, names and e-mail addresses."""
         return self._items(
             "/control/orders/", {"status": status, "method": method, "text": text, "limit": limit}
         )
 
     def overview(self, order_id: str) -> OrderOverview:
-        """Return an order with what is possible and due now, its webhooks and pages; the journal skips it."""
+        """Return an order with its possible actions, agenda, webhooks and pages; the journal omits it."""
         return self.call("GET", f"/control/orders/{order_id}/")
 
     def timeline(self, order_id: str | None = None) -> list[answers.Happening]:
-        """List all that happened, causes before effects."""
+        """List all events of the project, causes before effects."""
         return self._items("/control/timeline/", {"order_id": order_id})
 
     def report(self, order_id: str | None = None) -> str:
-        """Return the timeline and the findings of the review as text, for the report of a failed test."""
+        """Return the timeline and the review findings as text, for the report of a failed test."""
         answer: answers.Report = self.call("GET", "/control/report/", query={"order_id": order_id})
         return answer["text"]
 
@@ -363,15 +363,15 @@ class SandboxClient(Calls):
         return status
 
     def agenda(self) -> list[answers.Due]:
-        """List what is due, in order (CTL-17)."""
+        """List the pending events, in order (CTL-17)."""
         return self._items("/control/agenda/")
 
     def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[answers.Webhook]:
-        """List webhooks with every attempt, newest last (CTL-21)."""
+        """List webhooks with all their attempts, oldest first (CTL-21)."""
         return self._items("/control/webhooks/", {"order_id": order_id, "state": state})
 
     def redeliver(self, delivery_id: str) -> answers.Webhook:
-        """Send a webhook once more, now (CTL-22)."""
+        """Resend a webhook now (CTL-22)."""
         return self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/")
 
     def journal(
@@ -387,7 +387,7 @@ class SandboxClient(Calls):
         return self._items("/control/journal/", filters)
 
     def happened(self, order_id: str | None = None) -> answers.Journal:
-        """Return requests, returns to the shop, statuses, and failed events."""
+        """Return requests, customer returns to the shop, status changes, and failed events."""
         return self.call("GET", "/control/journal/", query={"order_id": order_id})
 
     def active_scenario(self) -> answers.Scenario:
@@ -395,7 +395,7 @@ class SandboxClient(Calls):
         return self.call("GET", "/control/scenario/")
 
     def scenario_text(self, text: bytes) -> answers.Scenario:
-        """Switch to a scenario in YAML (CTL-19); its violations come with line and column."""
+        """Switch to a scenario in YAML (CTL-19); violations have line and column."""
         return self.call("PUT", "/control/scenario/", text)
 
     def wait(
@@ -407,7 +407,7 @@ class SandboxClient(Calls):
         idle: bool = False,
         timeout_seconds: float | timedelta = 10.0,
     ) -> answers.Waited:
-        """Wait for an order's status, for a response to its webhook, or until nothing is due (CTL-26).
+        """Wait for an order's status, for an answer to its webhook, or for an idle project (CTL-26).
 
         Raises:
             SandboxError: 408, the wait timed out.
@@ -427,7 +427,7 @@ class SandboxClient(Calls):
     def events(self) -> "Generator[Event, None, None]":
         """Stream the project's events from now on until the iterator is closed (CTL-27).
 
-        It waits for each event in real time, on its own connection.
+        Each event is awaited in real time, on a connection of its own.
         """
         url = f"{self.base_url}/control/events/"
         answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
@@ -439,7 +439,7 @@ class SandboxClient(Calls):
         return self._items("/control/fidelity/")
 
     def assumptions(self) -> list[answers.Assumption]:
-        """List what the sandbox does where the specification is silent, and why (SET-70)."""
+        """List the assumptions where the specification is silent, with reasons (SET-70)."""
         listed: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
         return listed
 

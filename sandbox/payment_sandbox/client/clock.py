@@ -26,9 +26,9 @@ def given(**values: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Advance:
-    """The result of an advance, each event at its own time; ``answer`` is the whole response.
+    """The result of an advance: the events, each at its own time, and the whole response as ``answer``.
 
-    ``stopped`` says that a limit stopped it early; ``under_way`` lists the webhooks still unanswered.
+    ``stopped`` is true if a limit ended the advance early; ``under_way`` lists the webhooks in flight.
     """
 
     answer: dict[str, Any]
@@ -51,18 +51,18 @@ class SandboxClock:
         self._call = call
 
     def read(self) -> Clock:
-        """Return time, mode and rate."""
+        """Return the clock's time, mode and rate."""
         clock: Clock = self._call("GET", "/control/clock/")
         return clock
 
     @property
     def now(self) -> datetime:
-        """Sandbox time."""
+        """The current sandbox time."""
         return datetime.fromisoformat(self._call("GET", "/control/clock/")["now"])
 
     @property
     def mode(self) -> str:
-        """``running`` or ``frozen``."""
+        """The clock's mode, ``running`` or ``frozen``."""
         mode: str = self._call("GET", "/control/clock/")["mode"]
         return mode
 
@@ -79,8 +79,8 @@ class SandboxClock:
 
         A period is a ``timedelta``, or text such as ``PT30M``.
 
-        Everything due until then happens at its own time, webhooks included, before this returns. It stops
-        early after ``max_events`` events or ``timeout_seconds`` real seconds.
+        All events due by then, webhooks included, run at their own times before this returns. The advance
+        stops early after ``max_events`` events or ``timeout_seconds`` real seconds.
         """
         if by is not None and not isinstance(by, str | timedelta):
             raise TypeError(f"advance takes a timedelta, or a period such as PT30M; not {by!r}")
@@ -100,5 +100,5 @@ class SandboxClock:
         self._call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
 
     def set(self, now: datetime | str) -> None:
-        """Set the clock forward and run what is due by then. A time without an offset is UTC (CTL-12)."""
+        """Set the clock forward and run all events due by then. A time without an offset is UTC (CTL-12)."""
         self._call("PATCH", "/control/clock/", {"now": now})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.serving.sessions import trouble
+from payment_sandbox.serving.sessions import describe_failure
 
 FOREIGN: Final = "Unknown"
 
@@ -16,11 +16,11 @@ class SandboxError(Exception):
         self.status = status
         self.type: str = error.get("type", FOREIGN)
         self.is_foreign = self.type == FOREIGN
-        """Whether the server is no payment sandbox: its error has another shape."""
+        """Whether the error has another format, so that the server is not a payment sandbox."""
         self.value: str = error.get("value", "the server is not a payment sandbox")
         self.allowed: list[str] = list(error.get("allowed", ()))
         self.now: Mapping[str, Any] = error.get("now", {})
-        """The current values, if a wait timed out."""
+        """The current values after a timed-out wait."""
         self.violations = [
             Violation(
                 violation["path"],
@@ -35,17 +35,17 @@ class SandboxError(Exception):
         super().__init__(f"{status} {self.type}: {self.value}")
 
     def in_file(self, path: str) -> "SandboxError":
-        """The same refusal, whose message names the file and each place in it."""
+        """Add the file and the position of each violation to the message; return the error."""
         places = [violation.in_file(path) for violation in self.violations]
         self.args = ("\n".join([f"{path}: {self.args[0]}", *places]),)
         return self
 
 
-SandboxError.__module__ = "payment_sandbox"  # where users import it from, as tracebacks then say
+SandboxError.__module__ = "payment_sandbox"  # the module in users' imports, for tracebacks
 
 
 class RaisedException(Protocol):
-    """What pytest knows of an exception: its ``ExceptionInfo``."""
+    """The part of pytest's ``ExceptionInfo`` in use: the exception."""
 
     @property
     def value(self) -> BaseException:
@@ -54,12 +54,12 @@ class RaisedException(Protocol):
 
 
 def ends_at_caller(raised: RaisedException) -> bool:
-    """For ``__tracebackhide__``: whether pytest leaves a module out of a traceback, as of a refusal."""
+    """Return whether to hide a module in a pytest traceback (``__tracebackhide__``): yes for refusals."""
     return isinstance(raised.value, SandboxError)
 
 
-def plainly(error: OSError, url: str) -> OSError:
-    """The same kind of network error, with a sentence that names the address."""
-    if not any(isinstance(given, BaseException) for given in error.args):
+def readable(error: OSError, url: str) -> OSError:
+    """Return a network error of the same type with a readable message that names the address."""
+    if not any(isinstance(argument, BaseException) for argument in error.args):
         return error
-    return type(error)(trouble(error, url))
+    return type(error)(describe_failure(error, url))

@@ -12,22 +12,22 @@ __tracebackhide__ = ends_at_caller
 
 
 class Review(list[Finding]):
-    """The findings of a review; a correct integration gets none."""
+    """The findings of a review, empty for a correct integration."""
 
     def assert_clean(self, ignore: Collection[str] = ()) -> None:
-        """Fail if there are mistakes, with all of them in full; ``ignore`` lists rules that do not count.
+        """Fail on open mistakes, with a full list of them; ``ignore`` lists rules to skip.
 
-        Hints do not count either, nor do mistakes that were put right, such as by a retry.
+        Hints and corrected mistakes (by a retry, for example) never fail the assertion.
 
         Raises:
-            AssertionError: there are mistakes.
+            AssertionError: the review found open mistakes.
         """
         problems = self.problems(ignore)
         if problems:
             raise AssertionError(problems)
 
     def problems(self, ignore: Collection[str] = ()) -> str:
-        """All mistakes in full, as text; empty if there are none."""
+        """Return all open mistakes as text; empty if there are none."""
         problems = [each for each in self if each.is_open and each.rule not in ignore]
         if not problems:
             return ""
@@ -37,6 +37,6 @@ class Review(list[Finding]):
 
 
 def review(client: SandboxClient) -> Review:
-    """Review a project's history; a correct integration gets no findings."""
+    """Review a project's history; return no findings for a correct integration."""
     items = client.call("GET", "/control/review/")["items"]
     return Review(map(Finding.read, items))

@@ -1,4 +1,4 @@
-"""Delivers a project's webhooks to a shop that the server cannot reach, and tells the server the answers."""
+"""Forwarding of a project's webhooks to a shop that the server cannot reach."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 
-AGAIN_SECONDS: Final = 0.2  # between two tries to reach the server
-ANSWERS_KEPT_MAX: Final = 10_000
-COPIES_MAX: Final = 16  # delivered at the same time
+RECONNECT_SECONDS: Final = 0.2  # between two attempts to reach the server
+UNCONFIRMED_MAX: Final = 10_000
+CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
 FORWARD_TO: Final = "forward_to"
 
@@ -21,17 +21,17 @@ Json = dict[str, Any]
 
 
 class Replaced(Exception):
-    """Another listener delivers the webhooks of the project now."""
+    """Another listener has taken over the webhooks of the project."""
 
 
 class Forwarded(NamedTuple):
-    """A webhook that was delivered, or not, and what the shop answered."""
+    """A forwarded webhook with the shop's answer or a delivery error."""
 
     offer: Json
     reply: Reply
 
     def as_mapping(self) -> Json:
-        """Its facts, for programs."""
+        """Return the webhook and its answer as JSON."""
         reply = self.reply
         return {
             **{name: self.offer[name] for name in ("at", "order_id", "number", "url")},
@@ -42,10 +42,10 @@ class Forwarded(NamedTuple):
         }
 
 
-class Heard:
-    """What the shop answered to webhooks whose answers the server may not have recorded yet.
+class UnconfirmedReplies:
+    """The shop's answers that the server may not have recorded yet.
 
-    A server that is killed between the shop's answer and its own record offers the same webhook again.
+    A server killed between the shop's answer and its own record offers the same webhook again.
     """
 
     def __init__(self) -> None:
@@ -53,27 +53,27 @@ class Heard:
         self._delivered: OrderedDict[str, Reply] = OrderedDict()  # by webhook
 
     def find(self, offer: Json) -> Reply | None:
-        """The answer to this attempt, or to an earlier one of the same webhook that was delivered."""
+        """Return the answer to this attempt, or to an earlier successful attempt of the same webhook."""
         known = self._replies.get(offer["id"])
         return known or (None if offer["by_hand"] else self._delivered.get(offer["webhook"]))
 
-    def keep(self, offer: Json, reply: Reply) -> None:
-        """Keep an answer until the server has it."""
+    def add(self, offer: Json, reply: Reply) -> None:
+        """Store an answer until the server confirms it."""
         self._replies[offer["id"]] = reply
         if reply.is_delivered:
             self._delivered[offer["webhook"]] = reply
-        for kept in (self._replies, self._delivered):
-            while len(kept) > ANSWERS_KEPT_MAX:
-                kept.popitem(last=False)
+        for replies in (self._replies, self._delivered):
+            while len(replies) > UNCONFIRMED_MAX:
+                replies.popitem(last=False)
 
-    def forget(self, offer: Json) -> None:
-        """The server has it."""
+    def confirm(self, offer: Json) -> None:
+        """Forget an answer that the server has recorded."""
         self._replies.pop(offer["id"], None)
         self._delivered.pop(offer["webhook"], None)
 
 
 class Listener:
-    """Forwards the webhooks of one project until it is stopped, however often server and shop restart."""
+    """Forwards the webhooks of one project until stopped; survives restarts of server and shop."""
 
     def __init__(
         self,
@@ -84,19 +84,20 @@ class Listener:
         on_server: Callable[[str | None], None],
         send: Callable[[WebhookRequest], Reply],
     ) -> None:
-        """``send`` delivers to the shop.
+        """Forward with ``send``, which delivers to the shop.
 
-        ``on_server`` is told why the server cannot be reached, and None once it can.
+        ``on_server`` is called with the reason when the connection to the server fails, and with None
+        once it is restored.
         """
         self._sandbox = sandbox
         self._url = url
         self._on_forwarded = on_forwarded
         self._on_server = on_server
         self._send = send
-        self._heard = Heard()
+        self._unconfirmed = UnconfirmedReplies()
         self._name = token_hex(8)
         self._is_connected = False
-        self._trouble: str | None = None  # why the server cannot be reached
+        self._failure: str | None = None  # reason of the last connection failure
         self._stopped = Event()
 
     def run(self) -> None:
@@ -106,34 +107,34 @@ class Listener:
             SandboxError: the server refuses the key or the address.
             Replaced: another listener has taken over.
         """
-        with ThreadPoolExecutor(COPIES_MAX, thread_name_prefix="copy") as copies:
+        with ThreadPoolExecutor(CONCURRENT_MAX, thread_name_prefix="forward") as senders:
             while not self._stopped.is_set():
                 try:
-                    list(copies.map(self._forward, self._next()))
-                except OSError as error:  # all network errors are
-                    self._lost(str(error))
+                    list(senders.map(self._forward, self._next()))
+                except OSError as error:  # the base class of all network errors
+                    self._disconnected(str(error))
                 except SandboxError as refused:
-                    if not _is_passing(refused):
+                    if not _is_transient(refused):
                         raise
-                    self._lost(str(refused))
+                    self._disconnected(str(refused))
 
     def stop(self) -> None:
-        """End soon; what is being delivered is answered first."""
+        """Stop after the deliveries in flight."""
         self._stopped.set()
 
-    def leave(self) -> bool:
-        """Have the server send webhooks by itself again; False if somebody has changed where they go."""
+    def disconnect(self) -> bool:
+        """Return delivery to the server; return False if the project has a forwarding address after that."""
         self._call(timeout=0, leaves=True)
         return self._sandbox.project()["settings"].get(FORWARD_TO) is None
 
     def _next(self) -> list[Json]:
-        """The next webhooks; a call after a break only announces where they go."""
+        """Fetch the next webhooks; the first call after an interruption only registers the address."""
         timeout = POLL_SECONDS if self._is_connected else 0
         answer = self._call(timeout=timeout)
         if answer["replaced"]:
             raise Replaced
         if not self._is_connected:
-            self._is_connected, self._trouble = True, None
+            self._is_connected, self._failure = True, None
             self._on_server(None)
         items: list[Json] = answer["items"]
         return items
@@ -143,26 +144,26 @@ class Listener:
         answer: Json = self._sandbox.call("POST", "/control/listener/next/", body)
         return answer
 
-    def _lost(self, why: str) -> None:
-        if why != self._trouble:
-            self._on_server(why)
-        self._is_connected, self._trouble = False, why
-        self._stopped.wait(AGAIN_SECONDS)
+    def _disconnected(self, reason: str) -> None:
+        if reason != self._failure:
+            self._on_server(reason)
+        self._is_connected, self._failure = False, reason
+        self._stopped.wait(RECONNECT_SECONDS)
 
     def _forward(self, offer: Json) -> None:
-        reply = self._heard.find(offer)
+        reply = self._unconfirmed.find(offer)
         if reply is not None:
             self._answer(offer, reply)
             return
         reply = self._send(WebhookRequest(offer["url"], offer["headers"], offer["body"].encode()))
-        self._heard.keep(offer, reply)
+        self._unconfirmed.add(offer, reply)
         try:
             self._answer(offer, reply)
         finally:
             self._on_forwarded(Forwarded(offer, reply))
 
     def _answer(self, offer: Json, reply: Reply) -> None:
-        """Tell the server what the shop answered."""
+        """Report the shop's answer to the server."""
         body = {
             "id": offer["id"],
             "status": reply.status,
@@ -172,9 +173,9 @@ class Listener:
             "duration_ms": reply.duration_ms,
         }
         if self._sandbox.call("POST", "/control/listener/answers/", body)["recorded"]:
-            self._heard.forget(offer)
+            self._unconfirmed.confirm(offer)
 
 
-def _is_passing(refused: SandboxError) -> bool:
-    """Whether it may work in a moment: the server stops, or has too many calls that wait."""
+def _is_transient(refused: SandboxError) -> bool:
+    """Return whether a retry may succeed: the server is stopping, or has too many waiting calls."""
     return refused.status >= 500 and not refused.is_foreign

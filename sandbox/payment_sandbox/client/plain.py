@@ -1,4 +1,4 @@
-"""Python values as JSON ones: periods and times as ISO 8601, and effects as in a scenario."""
+"""Conversion of Python values to JSON: periods and times as ISO 8601, effects as in a scenario."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -9,19 +9,19 @@ from payment_sandbox.kernel.times import spelled
 
 @runtime_checkable
 class HasDocument(Protocol):
-    """An effect of a scenario: it knows how a document says it."""
+    """An effect of a scenario with its form in a scenario document."""
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """The effect as data."""
+        """The effect in JSON types."""
         ...
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no form for, as something that it has: for the encoder, which finds it at any depth.
+    """Convert a value without a JSON form; the ``default`` function of ``json.dumps``.
 
     Raises:
-        TypeError: it has no such form.
+        TypeError: the value has no JSON form.
         ValueError: a period is negative.
     """
     if isinstance(value, timedelta):
@@ -36,13 +36,13 @@ def plain(value: Any) -> Any:
 
 
 def seconds(duration: float | timedelta) -> float:
-    """A duration in seconds.
+    """Return a duration in seconds.
 
     Raises:
-        TypeError: it is neither a number nor a timedelta.
+        TypeError: the duration is neither a number nor a timedelta.
     """
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if isinstance(duration, bool) or not isinstance(duration, int | float):
-        raise TypeError(f"a time to wait is a number of seconds or a timedelta, not {duration!r}")
+        raise TypeError(f"a timeout is a number of seconds or a timedelta, not {duration!r}")
     return duration

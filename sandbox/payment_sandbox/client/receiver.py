@@ -26,22 +26,22 @@ class ReceivedWebhook(NamedTuple):
 
     @property
     def order_id(self) -> str:
-        """Return the id of the order whose status changed."""
+        """The id of the order whose status changed."""
         order_id: str = self.body["order_id"]
         return order_id
 
 
 class WebhookReceiver:
-    """Records webhooks, and answers 200 or what ``answer_with`` sets."""
+    """A webhook endpoint: records webhooks, and answers 200 or the statuses of ``answer_with``."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, url: str | None = None) -> None:
-        """Listen; ``url`` is the address under which the server reaches it, if that is another one.
+        """Listen; ``url`` is the receiver's public address, if the server needs a different one.
 
         Raises:
-            OSError: the port is taken, or the host is none of this computer.
+            OSError: the port is in use, or the host is not an address of this computer.
         """
         self.received: list[ReceivedWebhook] = []
-        """The webhooks that have arrived, oldest first."""
+        """The received webhooks, oldest first."""
         self._came = Condition()
         self._closed = Event()
         self._statuses: deque[int] = deque([OK])
@@ -52,7 +52,7 @@ class WebhookReceiver:
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
                 status = receiver._take(self.path, dict(self.headers.items()), self.rfile.read(length))
-                with suppress(OSError):  # the sandbox no longer waits
+                with suppress(OSError):  # the sandbox closed the connection
                     self.send_response(status)
                     self.send_header("Content-Length", "0")
                     self.end_headers()
@@ -70,13 +70,13 @@ class WebhookReceiver:
         start(self._thread)
 
     def answer_with(self, *statuses: int, delay: float | timedelta = 0.0) -> None:
-        """Answer with these statuses, one after the other; the last one stays.
+        """Answer with these statuses, one after the other; the last one applies to all further webhooks.
 
-        ``answer_with(503, 503, 200)`` fails twice. Each answer comes after ``delay``, real seconds or a
+        ``answer_with(503, 503, 200)`` fails twice. Each answer is delayed by ``delay``, real seconds or a
         ``timedelta``.
 
         Raises:
-            ValueError: there is no status, or one that no response can have.
+            ValueError: no status is given, or one is outside 200 to 599.
         """
         wrong = [status for status in statuses if status not in STATUSES]
         if wrong or not statuses:
@@ -88,7 +88,7 @@ class WebhookReceiver:
             self._delay_seconds = seconds(delay)
 
     def clear(self) -> None:
-        """Forget what has arrived, and answer 200 at once again."""
+        """Forget the received webhooks, and reset the answer to an immediate 200."""
         with self._came:
             self.received.clear()
             self._statuses, self._delay_seconds = deque([OK]), 0.0
@@ -99,7 +99,7 @@ class WebhookReceiver:
         """Return an order's first webhook, or its ``nth``, as soon as it arrives.
 
         Raises:
-            TimeoutError: it did not; the message says how many did, and for which other orders.
+            TimeoutError: the webhook did not arrive; the message lists the received ones.
             ValueError: ``nth`` is less than 1.
         """
         if nth < 1:
@@ -116,8 +116,8 @@ class WebhookReceiver:
 
     def _missing(self, order_id: str, nth: int, count: int, limit_seconds: float) -> str:
         others = sorted({webhook.order_id for webhook in self.received} - {order_id})
-        came = f"{count} of {nth} webhooks" if count else "no webhook"
-        return f"{came} for order {order_id} within {limit_seconds:g} seconds; for: {others}"
+        arrived = f"{count} of {nth} webhooks" if count else "no webhook"
+        return f"{arrived} for order {order_id} within {limit_seconds:g} seconds; received for: {others}"
 
     def close(self) -> None:
         """Stop listening."""

@@ -1,4 +1,4 @@
-"""Plays the evidence of an order again, in a fresh project, and says where it goes differently."""
+"""Replays the evidence of an order in a new project, and reports the differences."""
 
 import json
 import re
@@ -14,20 +14,20 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT
-from payment_sandbox.projects.journal import CHOICES_MAX, JOURNAL_BODY_BYTES, NOT_REPLAYED
+from payment_sandbox.projects.journal import CHOICES_MAX, JOURNAL_BODY_BYTES
 from payment_sandbox.scenarios.effects import AFTER, ErrorStatus, Hang, RateLimit, Reset, Silence
 
 Recorded = Mapping[str, Any]
-"""An object of the evidence."""
+"""A JSON object of the evidence."""
 METHOD: Final = re.compile(r"[A-Z]{1,20}")
 MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
-REPLAY: Final = "replay"  # the name of its project
+REPLAY: Final = "replay"  # the name of the replay's project
 EXPIRES_AFTER: Final = "P7D"
 ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
 NOT_COMPARED: Final = (*ADDRESSES, "beneficiary", "events", "client")
 BY_HAND: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
 NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}
-EMPTY: Final[Recorded] = {
+INITIAL_STATE: Final[Recorded] = {
     **dict.fromkeys(("agenda", "orders", "credentials", "qr_requests", "deliveries", "decisions"), ()),
     **dict.fromkeys(("rule_uses", "scenario_faults", "fault_uses", "swapped"), ()),
     "faults": {"faults": [], "webhooks": []},
@@ -37,8 +37,8 @@ EMPTY: Final[Recorded] = {
     "clock_mode": "frozen",
     "clock_rate": 1.0,
 }
-"""What a snapshot of a project holds before anything has happened in it."""
-CREATING: Final = ("create", "scan")
+"""The history and state in a snapshot of a new project."""
+CREATING_ACTIONS: Final = ("create", "scan")
 REFUSED: Final = 400
 SCENARIO: Final = "scenario"
 ETAG: Final = "ETag"
@@ -46,36 +46,36 @@ IDENTIFIER: Final = re.compile(rf"{UUID.pattern}|\b[0-9a-f]{{32}}\b")
 """An identifier, or the token of a stored card."""
 TAG: Final = re.compile(r'"[^"]*"')
 CONDITIONS: Final = ("if-match", "if-none-match")
-OF_A_CONNECTION: Final = (
+CONNECTION_HEADERS: Final = (
     *("host", "authorization", "content-length", "transfer-encoding", "connection", "accept-encoding"),
     *("expect", "user-agent"),
 )
 FAULT: Final = "had a fault"
-MAKING: Final = ("/orders", "/refunds")
+CREATING_PATHS: Final = ("/orders", "/refunds")
 PREVENTING: Final = (ErrorStatus, RateLimit, Hang, Reset, Silence)
-"""The effects of faults that come instead of the request, unless their phase is after it."""
-OF_EARLIER: Final = "uses what was made before the evidence begins"
+"""The fault effects that prevent the request, unless their phase is after it."""
+NO_RECORD: Final = "uses a record from before the start of the evidence"
 CODE: Final = re.compile(rf'("cvc"\s*:\s*)"{re.escape(MASK)}"')
-STAND_IN: Final = r'\1"123"'  # for a card code, of which the journal keeps nothing
-SAME_TIME: Final = timedelta(seconds=1)  # a running clock goes on while a request is handled
-DIFFERENCES_MAX: Final = 5  # of one response
+CODE_PLACEHOLDER: Final = r'\1"123"'  # a placeholder for the card code, which the journal never stores
+TIME_TOLERANCE: Final = timedelta(seconds=1)  # a running clock advances during a request
+DIFFERENCES_MAX: Final = 5  # reported per response
 
 
 class EvidenceRefused(ValueError):
-    """The file is not evidence that can be played."""
+    """The file cannot be replayed."""
 
 
 class ReplayStep(NamedTuple):
-    """Something that was done, by the shop or by somebody else, with its sandbox time."""
+    """A recorded request or action with its sandbox time."""
 
     real_at: str
     at: str
-    what: str
+    label: str
     run: "Callable[[Replay], Iterator[str]]"
 
 
 class ReplayOutcome(NamedTuple):
-    """How a replay went: the differences, what could not be played, and the project that it made."""
+    """The result of a replay: the differences, the skipped steps, and the project created for it."""
 
     differences: list[str]
     skipped: list[str]
@@ -84,38 +84,38 @@ class ReplayOutcome(NamedTuple):
 
 
 def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
-    """Play evidence in a new project; no shop gets its webhooks.
+    """Replay evidence in a new project, without delivering webhooks.
 
     Raises:
-        EvidenceRefused: it is something else, or nothing in it can be played.
+        EvidenceRefused: the document is not evidence, or has no step to replay.
         SandboxError: the server refuses the project, its scenario or the clock.
     """
-    checked = _checked(evidence)
+    document = _validated(evidence)
     try:
-        chosen, steps = _chosen(checked), list(_steps(checked))
+        changed, steps = _changes(document), list(_steps(document))
         if not steps:
-            raise EvidenceRefused("there is no request or action in it")
-        steps = sorted([*chosen.steps[::-1], *steps], key=lambda step: step.real_at)
-        replay = Replay(server, checked, chosen, steps)
-        with replay.kept_if_different():
+            raise EvidenceRefused("it has no request or action to replay")
+        steps = sorted([*changed.steps[::-1], *steps], key=lambda step: step.real_at)
+        replay = Replay(server, document, changed, steps)
+        with replay.cleanup():
             return replay.play()
     except EvidenceRefused:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise EvidenceRefused(f"it is malformed: {type(error).__name__} {error}") from error
+        raise EvidenceRefused(f"malformed: {type(error).__name__} {error}") from error
 
 
-def _checked(evidence: Any) -> Recorded:
+def _validated(evidence: Any) -> Recorded:
     if not isinstance(evidence, dict) or evidence.get("format") != EVIDENCE_FORMAT:
-        raise EvidenceRefused(f"it is not evidence of the dashboard: its format is not {EVIDENCE_FORMAT!r}")
+        raise EvidenceRefused(f"not evidence from the dashboard: its format is not {EVIDENCE_FORMAT!r}")
     missing = [name for name in ("journal", "actions", "snapshot", "clock") if name not in evidence]
     if missing:
         raise EvidenceRefused(f"it has no {', '.join(missing)}")
     return dict(evidence)
 
 
-class RecordedChoices(NamedTuple):
-    """What was chosen at the beginning, and the steps at which something else was."""
+class RecordedChanges(NamedTuple):
+    """The initial settings and scenario, and the steps that change them."""
 
     settings: Recorded
     scenario: Recorded
@@ -123,74 +123,74 @@ class RecordedChoices(NamedTuple):
     unknown: Sequence[str]
 
 
-def _chosen(evidence: Recorded) -> RecordedChoices:
-    """Settings and scenario of each step, from what they are in the end and what was in force before."""
+def _changes(evidence: Recorded) -> RecordedChanges:
+    """Reconstruct the initial settings and scenario by undoing the recorded changes, newest first."""
     settings, scenario = dict(evidence["snapshot"]["settings"]), evidence["snapshot"][SCENARIO]
     choices = evidence.get("choices", ())
     steps, unknown = [], []
     if len(choices) >= CHOICES_MAX:
-        unknown.append(f"what settings and scenario were before {choices[0]['at']} is not known")
+        unknown.append(f"settings and scenario before {choices[0]['at']} are unknown")
     for choice in reversed(choices):
         kind, before = choice["kind"], choice["before"]
         if before is None:
-            unknown.append(f"what the {kind} was before {choice['at']} was too long to be kept")
+            unknown.append(f"the {kind} before {choice['at']} was too large to record")
             continue
-        chosen = scenario
+        changed = scenario
         if kind != SCENARIO:
-            chosen = {name: settings[name] for name in before}
-        run = partial(Replay.choose, kind=kind, chosen=chosen)
-        steps.append(ReplayStep(choice["real_at"], choice["at"], f"choosing {kind}", run))
+            changed = {name: settings[name] for name in before}
+        run = partial(Replay.change, kind=kind, changed=changed)
+        steps.append(ReplayStep(choice["real_at"], choice["at"], f"change of {kind}", run))
         if kind == SCENARIO:
             scenario = before
         else:
             settings |= before
-    return RecordedChoices(settings, scenario, steps, unknown)
+    return RecordedChanges(settings, scenario, steps, unknown)
 
 
 def _steps(evidence: Recorded) -> Iterator[ReplayStep]:
     for entry in evidence["journal"]:
-        what = f"{entry['method']} {entry['path']}"
+        label = f"{entry['method']} {entry['path']}"
         if not METHOD.fullmatch(entry["method"]) or not entry["path"].startswith(MERCHANT_API):
-            raise EvidenceRefused(f"{what} is not a request to the merchant API")
-        yield ReplayStep(entry["real_at"], entry["at"], what, partial(Replay.request, entry=entry))
-    for taken in evidence["actions"]:
-        if taken["via"] != "scenario" and taken["action"] != "return" and taken["order_id"] is not None:
-            what = f"{taken['actor']} {taken['action']}"
-            yield ReplayStep(taken["real_at"], taken["at"], what, partial(Replay.act, taken=taken))
+            raise EvidenceRefused(f"{label} is not a request to the merchant API")
+        yield ReplayStep(entry["real_at"], entry["at"], label, partial(Replay.request, entry=entry))
+    for action in evidence["actions"]:
+        if action["via"] != "scenario" and action["action"] != "return" and action["order_id"] is not None:
+            label = f"{action['actor']} {action['action']}"
+            yield ReplayStep(action["real_at"], action["at"], label, partial(Replay.act, action=action))
 
 
 class Replay:
-    """One replay: its project, and which identifiers stand for which."""
+    """One replay: its project, and the map from recorded identifiers to new ones."""
 
     def __init__(
         self,
         server: SandboxClient,
         evidence: Recorded,
-        chosen: RecordedChoices,
+        changed: RecordedChanges,
         steps: list[ReplayStep],
     ) -> None:
         self._evidence = evidence
         self._steps = steps
         self._ids: dict[str, str] = {}  # of the evidence -> of the replay
-        self._etags: dict[str, str] = {}  # the same
-        self._skipped = list(chosen.unknown)
+        self._etags: dict[str, str] = {}  # of the evidence -> of the replay
+        self._skipped = list(changed.unknown)
         self._differences: list[str] = []
         self._earlier = _identifiers(evidence["snapshot"])
         settings = {
-            **chosen.settings,
+            **changed.settings,
             **dict.fromkeys(NOT_REPLAYED),
             "name": REPLAY,
-            "expires_after": EXPIRES_AFTER,  # it stays if it differs
+            "expires_after": EXPIRES_AFTER,  # a project with differences remains for inspection
         }
-        begin = {"settings": settings, "scenario": chosen.scenario, "now": steps[0].at}
-        self._begin = {**evidence["snapshot"], **EMPTY, **begin}
-        made = server.call("POST", "/control/projects/", {**settings, "clock": f"frozen@{steps[0].at}"})
-        self._project_id: str = made["project_id"]
-        self._sandbox = SandboxClient(server.base_url, made["api_key"])
+        start = {"settings": settings, "scenario": changed.scenario, "now": steps[0].at}
+        self._start = {**evidence["snapshot"], **INITIAL_STATE, **start}
+        created = server.call("POST", "/control/projects/", {**settings, "clock": f"frozen@{steps[0].at}"})
+        self._project_id: str = created["project_id"]
+        self._sandbox = SandboxClient(server.base_url, created["api_key"])
 
     @contextmanager
-    def kept_if_different(self) -> Iterator[None]:
-        """Delete the project afterwards, unless there is something to look at in it."""
+    def cleanup(self) -> Iterator[None]:
+        """Delete the project at the end, unless the replay has differences to inspect."""
         try:
             yield
         finally:
@@ -199,24 +199,24 @@ class Replay:
             self._sandbox.close()
 
     def play(self) -> ReplayOutcome:
-        """Do everything at its own time, and compare.
+        """Run each step at its recorded time, and compare the results.
 
-        The replay begins with the identifiers with which the evidence begins, also after a reset.
+        The replay starts with the identifier counters of the evidence, even if a reset preceded it.
         """
-        self._sandbox.call("PUT", "/control/state/", self._begin)
+        self._sandbox.call("PUT", "/control/state/", self._start)
         self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
         differences = self._differences
         for number, step in enumerate(self._steps, 1):
             self._advance(step.at)
-            differences += [f"step {number}, {step.what}: {difference}" for difference in step.run(self)]
+            differences += [f"step {number}, {step.label}: {difference}" for difference in step.run(self)]
         self._advance(self._evidence["clock"]["now"])
         differences += self._orders()
         return ReplayOutcome(differences, self._skipped, self._project_id, len(self._steps))
 
     def request(self, entry: Recorded) -> Iterator[str]:
-        """Make a request of the shop again."""
+        """Repeat a request of the shop."""
         raw = self._raw(entry)
-        problem = self._of_earlier(entry) or _why_not(entry, raw)
+        problem = self._missing_record(entry) or _obstacle(entry, raw)
         if problem is not None:
             self._skipped.append(f"{entry['method']} {entry['path']} {problem}")
             if problem != FAULT or not _is_done(entry["fault"]):
@@ -228,26 +228,26 @@ class Replay:
             self._etags[entry["headers"]["response"].get(ETAG, "")] = etag
         if problem is None:
             yield from self._differences_of(entry, status, body)
-        elif status < REFUSED and entry["path"].strip("/").endswith(MAKING):
-            self._learn_lost(entry["order_id"], body)
+        elif status < REFUSED and entry["path"].strip("/").endswith(CREATING_PATHS):
+            self._map_unreceived(entry["order_id"], body)
 
-    def _learn_lost(self, order_id: str, made: Recorded) -> None:
-        """Learn the identifiers of an order, or of its next refund, from a response that was lost."""
+    def _map_unreceived(self, order_id: str, created: Recorded) -> None:
+        """Map the identifiers of an order, or of its next refund, whose response the shop never received."""
         known = {order["id"]: order for order in self._evidence["snapshot"]["orders"]}
         order = known.get(order_id, {"refunds": ()})
         ids = [order_id, *(refund["refund_id"] for refund in order["refunds"])]
         lost = next((each for each in ids if each in known and each not in self._ids), None)
         if lost is not None:
             pairs = zip(
-                [known[lost], *known[lost]["transactions"]], [made, *made["transactions"]], strict=False
+                [known[lost], *known[lost]["transactions"]], [created, *created["transactions"]], strict=False
             )
             self._ids |= {before["id"]: now["id"] for before, now in pairs}
 
-    def _of_earlier(self, entry: Recorded) -> str | None:
-        """Whether a call uses what none of the steps has made, since the evidence begins after that."""
+    def _missing_record(self, entry: Recorded) -> str | None:
+        """Return the reason to skip a call that uses a record from before the evidence."""
         text = f"{entry['path']} {json.dumps(entry['request'])}"
         named = {each[0] for each in IDENTIFIER.finditer(text)}
-        return OF_EARLIER if named & self._earlier - self._ids.keys() else None
+        return NO_RECORD if named & self._earlier - self._ids.keys() else None
 
     def _differences_of(self, entry: Recorded, status: int, body: Any) -> Iterator[str]:
         if status != entry["status"]:
@@ -256,29 +256,29 @@ class Replay:
             yield from list(self._compare(entry["response"], body, ""))[:DIFFERENCES_MAX]
 
     def _raw(self, entry: Recorded) -> bytes:
-        """The body as it was sent, with the identifiers of the replay and stand-ins for card codes."""
-        if "raw" not in entry:  # it was saved by an older version
+        """Return the original body with the identifiers of the replay and placeholders for card codes."""
+        if "raw" not in entry:  # evidence of an older version
             sent = entry["request"]
             return b"" if sent is None else json.dumps(self._translated(sent)).encode()
         text = b64decode(entry["raw"]).decode("latin-1")
         if entry["status"] is None or entry["status"] < REFUSED:
-            text = CODE.sub(STAND_IN, text)
+            text = CODE.sub(CODE_PLACEHOLDER, text)
         return str(self._translated(text)).encode("latin-1")
 
     def _headers(self, sent: Mapping[str, str]) -> dict[str, str]:
-        """The headers that say something about the call, with the entity tags of the replay."""
-        given = {name: value for name, value in sent.items() if name.lower() not in OF_A_CONNECTION}
-        for name, value in given.items():
+        """Return the request headers except those of the connection, with the entity tags of the replay."""
+        headers = {name: value for name, value in sent.items() if name.lower() not in CONNECTION_HEADERS}
+        for name, value in headers.items():
             if name.lower() in CONDITIONS:
-                given[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
-        return given
+                headers[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
+        return headers
 
-    def choose(self, kind: str, chosen: Recorded) -> Iterator[str]:
-        """Choose settings or a scenario again; no webhook is sent, wherever they should go."""
+    def change(self, kind: str, changed: Recorded) -> Iterator[str]:
+        """Repeat a change of settings or scenario."""
         if kind == SCENARIO:
-            self._put_scenario(chosen)
+            self._put_scenario(changed)
         else:
-            self._sandbox.call("PATCH", "/control/project/", chosen)
+            self._sandbox.call("PATCH", "/control/project/", changed)
         return iter(())
 
     def _put_scenario(self, scenario: Recorded) -> None:
@@ -287,54 +287,56 @@ class Replay:
         else:
             self._sandbox.call("PUT", "/control/scenario/", scenario)
 
-    def act(self, taken: Recorded) -> Iterator[str]:
-        """Let somebody act again."""
-        order_id = self._ids.get(taken["order_id"])
-        if taken["action"] in CREATING:
-            yield from self._create(taken)
+    def act(self, action: Recorded) -> Iterator[str]:
+        """Repeat an action of a customer, a bank or the merchant."""
+        order_id = self._ids.get(action["order_id"])
+        if action["action"] in CREATING_ACTIONS:
+            yield from self._create(action)
             return
         if order_id is None:
-            self._skipped.append(f"{taken['actor']} {taken['action']} of {taken['order_id']} {OF_EARLIER}")
+            self._skipped.append(f"{action['actor']} {action['action']} of {action['order_id']} {NO_RECORD}")
             return
-        how = {"amount" if name == "amount_cents" else name: value for name, value in taken["how"].items()}
-        if taken["actor"] == "merchant":
-            status, answer = self._by_hand(order_id, taken["action"], how)
+        details = {
+            "amount" if name == "amount_cents" else name: value for name, value in action["how"].items()
+        }
+        if action["actor"] == "merchant":
+            status, answer = self._by_hand(order_id, action["action"], details)
         else:
-            asked = {"actor": taken["actor"], "action": taken["action"], **how}
-            status, answer = self._sandbox.exchange("POST", f"/control/orders/{order_id}/act/", asked)
+            body = {"actor": action["actor"], "action": action["action"], **details}
+            status, answer = self._sandbox.exchange("POST", f"/control/orders/{order_id}/act/", body)
         if status >= REFUSED:
-            yield f"is not possible any more: {answer['error']['value']}"
+            yield f"is no longer possible: {answer['error']['value']}"
 
-    def _create(self, taken: Recorded) -> Iterator[str]:
+    def _create(self, action: Recorded) -> Iterator[str]:
         """Create an order as a test order, or by a scan."""
-        how = taken["how"]
-        if taken["action"] == "create":
-            status, answer = self._sandbox.exchange("POST", "/v1/orders/", how["order"])
+        details = action["how"]
+        if action["action"] == "create":
+            status, answer = self._sandbox.exchange("POST", "/v1/orders/", details["order"])
         else:
-            asked = {"amount": how["amount_cents"]} if how.get("amount_cents") else {}
-            asked |= {"issuer_id": how["issuer_id"]} if how.get("issuer_id") else {}
-            code = self._ids.get(how["bankqr_id"], how["bankqr_id"])
-            status, answer = self._sandbox.exchange("POST", f"/control/bankqr/{code}/scan/", asked)
+            body = {"amount": details["amount_cents"]} if details.get("amount_cents") else {}
+            body |= {"issuer_id": details["issuer_id"]} if details.get("issuer_id") else {}
+            code = self._ids.get(details["bankqr_id"], details["bankqr_id"])
+            status, answer = self._sandbox.exchange("POST", f"/control/bankqr/{code}/scan/", body)
         if status >= REFUSED:
-            yield f"is not possible any more: {answer['error']['value']}"
+            yield f"is no longer possible: {answer['error']['value']}"
         else:
-            self._ids[taken["order_id"]] = answer["id"]
+            self._ids[action["order_id"]] = answer["id"]
 
-    def _by_hand(self, order_id: str, action: str, how: Recorded) -> tuple[int, Any]:
+    def _by_hand(self, order_id: str, action: str, details: Recorded) -> tuple[int, Any]:
         if action == "cancel":
             return self._sandbox.exchange("DELETE", f"/v1/orders/{order_id}/")
         if action == "refund":
-            return self._sandbox.exchange("POST", f"/v1/orders/{order_id}/refunds/", dict(how))
+            return self._sandbox.exchange("POST", f"/v1/orders/{order_id}/refunds/", dict(details))
         order = self._sandbox.call("GET", f"/v1/orders/{order_id}/")
         place = f"/v1/orders/{order_id}/transactions/{order['transactions'][-1]['id']}/{BY_HAND[action]}"
-        return self._sandbox.exchange("POST", place, dict(how))
+        return self._sandbox.exchange("POST", place, dict(details))
 
     def _advance(self, to: str) -> None:
         if to > self._sandbox.call("GET", "/control/clock/")["now"]:
             self._sandbox.call("POST", "/control/clock/advance/", {"to": to})
 
     def _translated(self, value: Any) -> Any:
-        """The value with the identifiers of the replay."""
+        """Return the value with the identifiers of the replay."""
         if isinstance(value, str):
             return IDENTIFIER.sub(lambda evidence: self._ids.get(evidence[0], evidence[0]), value)
         if isinstance(value, dict):
@@ -342,7 +344,7 @@ class Replay:
         return [self._translated(item) for item in value] if isinstance(value, list) else value
 
     def _compare(self, before: Any, now: Any, path: str) -> Iterator[str]:
-        """What differs; identifiers that take the place of others do not."""
+        """Yield the differences; a consistently mapped identifier is not one."""
         if isinstance(before, dict) and isinstance(now, dict):
             for key in before.keys() | now.keys():
                 if key not in NOT_COMPARED:
@@ -363,18 +365,18 @@ class Replay:
             yield f"{path} is {now!r} instead of {before!r}"
 
     def _orders(self) -> Iterator[str]:
-        """The orders that have another status in the end."""
+        """Yield the orders whose final status differs."""
         for order in self._evidence["snapshot"]["orders"]:
             order_id = self._ids.get(order["id"])
             if order_id is None:
                 continue
             status = self._sandbox.call("GET", f"/control/orders/{order_id}/")["order"]["status"]
             if status != order["status"]:
-                yield f"order {order['id']} is {status} in the end instead of {order['status']}"
+                yield f"order {order['id']} ends as {status} instead of {order['status']}"
 
 
 def _identifiers(snapshot: Recorded) -> set[str]:
-    """The identifiers of orders, attempts, stored cards and QR codes."""
+    """Return the identifiers of orders, attempts, stored cards and QR codes."""
     orders = snapshot["orders"]
     records = [
         *orders,
@@ -384,25 +386,25 @@ def _identifiers(snapshot: Recorded) -> set[str]:
     return {each["id"] for each in records} | {each["vault_token"] for each in snapshot["credentials"]}
 
 
-def _why_not(entry: Recorded, raw: bytes) -> str | None:
-    """Why a call cannot be made again as it was, or not be compared."""
+def _obstacle(entry: Recorded, raw: bytes) -> str | None:
+    """Return the reason not to repeat a call or compare its response; None if there is none."""
     if entry["fault"] is not None or entry["status"] is None:
         return FAULT
     if entry["status"] >= REFUSED and CODE.search(raw.decode("latin-1")):
-        return "was refused with a card code, which the journal does not keep"
+        return "was refused with a card code, which the journal does not store"
     sent = entry["headers"]["request"].get("Content-Length", "")
     if sent.isascii() and sent.isdigit() and int(sent) > JOURNAL_BODY_BYTES:
-        return "had a body that was too long to be kept"
+        return "had a body too large to record"
     return None
 
 
 def _is_done(fault: Recorded | None) -> bool:
-    """Whether a request was processed in spite of its fault, so that a replay must make it, too."""
+    """Return whether a request was processed despite its fault, so that the replay must repeat it."""
     return fault is None or fault.get("phase") == AFTER or not any(each.key in fault for each in PREVENTING)
 
 
 def _is_same_time(before: Any, now: Any) -> bool:
     try:
-        return abs(datetime.fromisoformat(before) - datetime.fromisoformat(now)) < SAME_TIME
+        return abs(datetime.fromisoformat(before) - datetime.fromisoformat(now)) < TIME_TOLERANCE
     except (TypeError, ValueError):
         return False

@@ -1,4 +1,4 @@
-"""Orders in a state that a shop wants to see, made with the calls that lead there."""
+"""Creation of orders in a given state, through the usual API calls."""
 
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -15,41 +15,41 @@ WEBHOOKS_SECONDS: Final = 6.0
 
 
 class TriggerImpossible(Exception):
-    """The trigger cannot be played here; the message says why, and what to do."""
+    """The trigger cannot run; the message has the reason and the remedy."""
 
 
 def _play(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
-    """Take a step with the call that leads there; the merchant's are those of the merchant API."""
+    """Run one step of a recipe; steps of the merchant go through the merchant API."""
     known = sandbox.overview(order_id)
     order = known["order"]
-    how: dict[str, Any] = {"amount": part_of(order["amount"])} if step.is_part else {}
+    details: dict[str, Any] = {"amount": part_of(order["amount"])} if step.is_part else {}
     if step.actor == CLOCK:
         due = [item["at"] for item in known["agenda"] if item["kind"] in UNPAID]
         if not due:
-            raise TriggerImpossible(f"order {order_id} does not expire any more")
+            raise TriggerImpossible(f"order {order_id} can no longer expire")
         sandbox.clock.advance(to=max(due))
     elif step.actor != MERCHANT:
-        how |= {"reason": step.reason} if step.reason is not None else {}
-        sandbox.act(order_id, cast(Actor, step.actor), cast(ActionName, step.action), **how)
+        details |= {"reason": step.reason} if step.reason is not None else {}
+        sandbox.act(order_id, cast(Actor, step.actor), cast(ActionName, step.action), **details)
     elif step.action == "capture":
         sandbox.call(
             "POST", f"/v1/orders/{order_id}/transactions/{order['transactions'][-1]['id']}/captures/"
         )
     elif step.action == "refund":
-        sandbox.call("POST", f"/v1/orders/{order_id}/refunds/", how)
+        sandbox.call("POST", f"/v1/orders/{order_id}/refunds/", details)
     else:
         sandbox.call("DELETE", f"/v1/orders/{order_id}/")
 
 
 def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **order: Any) -> OrderOverview:
-    """Make an order in this state, or bring one to it; return its overview.
+    """Create an order in a state, or bring an existing one to it; return its overview.
 
-    ``order`` are fields of the new order, such as ``amount``.
+    ``order`` has fields of the new order, such as ``amount``.
 
     Raises:
-        TriggerImpossible: the project's mode or the order does not allow it.
+        TriggerImpossible: the project's mode or the order does not allow the state.
         SandboxError: a call was refused.
-        KeyError: there is no such trigger.
+        KeyError: the trigger is unknown.
     """
     recipe = RECIPES[name]
     settings = sandbox.project()["settings"]
@@ -61,9 +61,9 @@ def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **or
     if order_id is None:
         order_id = str(sandbox.call("POST", "/v1/orders/", recipe.creation(name, **order))["id"])
     elif not recipe.steps:
-        raise TriggerImpossible(f"{name} makes a new order; there is nothing to do with an existing one")
+        raise TriggerImpossible(f"{name} creates a new order; it has no steps for an existing one")
     for step in recipe.steps:
         _play(sandbox, order_id, step)
-    with suppress(SandboxError):  # webhooks that take longer than that are shown as pending
+    with suppress(SandboxError):  # slower webhooks are shown as pending
         sandbox.wait(idle=True, timeout_seconds=WEBHOOKS_SECONDS)
     return sandbox.overview(order_id)

@@ -1,4 +1,4 @@
-"""Ports and addresses; importing this loads no HTTP server."""
+"""Ports and addresses; importing this module loads no HTTP server."""
 
 import errno
 import socket
@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult
 
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (compared, not bound)
+ALL_INTERFACES: Final = ("0.0.0.0", "::")  # noqa: S104 (compared, not bound)
 LOOPBACK: Final = "127.0.0.1"
 RESERVED_ADDRESSES: Final = (  # reserved for documentation, so no host has them
     (socket.AF_INET, "192.0.2.1"),
@@ -17,17 +17,17 @@ CONNECTIONS_QUEUED: Final = 1024
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-class PortTaken(Exception):
+class PortInUse(Exception):
     """The address cannot be bound."""
 
 
 def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
-    """Listen on an address; ``port`` 0 takes any free one. Connections wait until they are accepted.
+    """Listen on an address; ``port`` 0 picks a free one. Connections wait in the backlog.
 
-    Several processes can bind a shared port; each connection goes to one of them.
+    Several processes can bind a shared port; the system distributes the connections.
 
     Raises:
-        PortTaken: the address is in use or does not belong to this host.
+        PortInUse: the address is in use or does not belong to this host.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio disables Nagle's algorithm only if the protocol is given
@@ -41,27 +41,27 @@ def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
         bound.setblocking(False)
     except (OSError, OverflowError) as error:
         bound.close()
-        raise PortTaken(_explain(host, port, error)) from error
+        raise PortInUse(_explain(host, port, error)) from error
     return bound
 
 
 def _explain(host: str, port: int, error: Exception) -> str:
     """Explain why an address cannot be bound, with a remedy."""
-    place = f"cannot listen on {url_of(host, port).partition('://')[2]}"
+    problem = f"cannot listen on {url_of(host, port).partition('://')[2]}"
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
-        return f"{place}: port {port} is taken; free it, or take another one: --port 0, make run PORT=8090"
+        return f"{problem}: port {port} is in use; free it, or use another one: --port 0, make run PORT=8090"
     if number == errno.EACCES:
         allowed = f"sudo sysctl net.ipv4.ip_unprivileged_port_start={port}"
         return (
-            f"{place}: this user may not use port {port}; take one over 1023, or a free one with --port 0; "
+            f"{problem}: this user may not use port {port}; use one over 1023, or a free one with --port 0; "
             f"on Linux, {allowed} allows it"
         )
     if number == errno.EADDRNOTAVAIL:
-        return f"{place}: {host} is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
+        return f"{problem}: {host} is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
     if isinstance(error, socket.gaierror):
-        return f"{place}: the host name {host!r} cannot be resolved; 127.0.0.1 and 0.0.0.0 always work"
-    return f"{place}: {getattr(error, 'strerror', None) or error}"
+        return f"{problem}: the host name {host!r} cannot be resolved; 127.0.0.1 and 0.0.0.0 always work"
+    return f"{problem}: {getattr(error, 'strerror', None) or error}"
 
 
 def port_of(parts: SplitResult) -> int:
@@ -76,7 +76,7 @@ def url_of(host: str, port: int, scheme: str = "http") -> str:
 
 def reachable_url(host: str, port: int, scheme: str = "http") -> str:
     """Build the URL for other devices if the server listens on all addresses, or else that of its host."""
-    return url_of(next(iter(own_addresses()), LOOPBACK) if host in EVERYWHERE else host, port, scheme)
+    return url_of(next(iter(own_addresses()), LOOPBACK) if host in ALL_INTERFACES else host, port, scheme)
 
 
 def own_addresses() -> list[str]:
@@ -97,7 +97,7 @@ def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine, by a loopback address or a name that always resolves to one."""
+    """Return whether a host is this machine: a loopback address, or a name that always resolves to one."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -108,6 +108,6 @@ def is_local(host: str) -> bool:
 
 
 def _is_reachable(address: str) -> bool:
-    """Whether other machines can use the address; a link-local one needs the name of an interface."""
+    """Return whether other machines can use the address; a link-local one needs an interface name."""
     parsed = ip_address(address.partition("%")[0])
     return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified)

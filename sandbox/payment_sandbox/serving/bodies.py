@@ -16,11 +16,11 @@ class Bodies:
         self._free_bytes = snapshots_bytes_max
 
     def receive(self, path: bytes) -> "Body":
-        """Begin the body of a request to this path."""
+        """Create the empty body of a request to this path."""
         return Body(self, is_snapshot=takes_snapshot(path.decode("latin-1")))
 
     def reserve(self, length: int) -> bool:
-        """Reserve memory for a piece of a snapshot; False if the budget is used up."""
+        """Reserve memory for a piece of a snapshot; return False if the budget is exhausted."""
         has_room = length <= self._free_bytes
         self._free_bytes -= length if has_room else 0
         return has_room
@@ -31,9 +31,9 @@ class Bodies:
 
 
 class Body:
-    """A body as far as it was received; beyond the limit, only its length is counted.
+    """The received part of a body; beyond the limit, only the length is counted.
 
-    As a context manager, it releases its memory when the request is answered.
+    The context manager releases the memory once the request is answered.
     """
 
     __slots__ = ("_bodies", "_buffer", "_is_snapshot", "_reserved_bytes", "bytes_max", "length")
@@ -47,7 +47,7 @@ class Body:
         self.length = 0
 
     def add(self, piece: bytes) -> None:
-        """Add a piece; many small pieces take no more memory than a large one."""
+        """Append a piece to a contiguous buffer, so that many small pieces take no extra memory."""
         is_whole = self.length == self._reserved_bytes
         self.length += len(piece)
         if is_whole and self._has_room(len(piece)):

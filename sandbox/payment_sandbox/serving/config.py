@@ -38,8 +38,8 @@ class ServerConfig:
     """The address, the protection and the initial projects of a server."""
 
     host: str = "127.0.0.1"
-    port: int = 0  # takes any free one
-    listener: "SiteServer | None" = None  # serves instead of an HTTP server on host and port
+    port: int = 0  # 0: any free port
+    listener: "SiteServer | None" = None  # used instead of an HTTP server on host and port
     limits: "Limits | None" = None  # limits of that HTTP server
     is_worker: bool = False  # one of several processes on the same port
     public_url: str | None = None
@@ -47,8 +47,8 @@ class ServerConfig:
     control_token: str | None = None
     security: Security = NO_TLS
     observer: "Observer | None" = None  # notified of projects, and of requests without a project
-    webhooks_stay_here: bool = False  # on this machine, unless a project allows another one
-    deliver_to: Sequence[str] = ()  # hosts that get webhooks; none named: all
+    webhooks_only_local: bool = False  # to this machine, and to hosts that a project allows
+    deliver_to: Sequence[str] = ()  # the only webhook hosts; empty: all hosts
     freeze_memory: bool = False  # the garbage collector skips existing orders
     state: Path | str | None = None  # an SQLite file, or the address of a PostgreSQL database
     quotas: "Quotas | None" = None

@@ -1,9 +1,9 @@
 """One HTTP connection. aiohttp parses it and keeps responses in order; this module limits its duration.
 
-A connection is in one of four phases. ``IDLE``: all responses are sent, and another request may or may not
-come. ``HEAD``: a request line or headers are incomplete. ``BODY``: the body is being read. ``ANSWERING``: the
-request is complete, and the server has to answer. The phase alone decides whether a full server may close
-the connection, and how it ends when the client half-closes it.
+A connection is in one of four phases. ``IDLE``: all responses are sent, and another request may follow.
+``HEAD``: the request line or headers are incomplete. ``BODY``: the body is being read. ``ANSWERING``: the
+request is complete, and the server has to answer. The phase alone decides whether a full server may close the
+connection, and how it ends when the client half-closes it.
 """
 
 import logging
@@ -24,14 +24,14 @@ from payment_sandbox.serving.bodies import Body
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Peers, Request
 
-HEAD_BYTES_MAX: Final = 16 << 10  # for a request line with its headers
-LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # for a request line, and for each header
-BUFFER_BYTES: Final = 1 << 16  # of a body, before reading from the client pauses
+HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
+LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # of a request line, and of each header
+BUFFER_BYTES: Final = 1 << 16  # of a body; when full, reading from the client pauses
 READ_BYTES: Final = 1 << 14  # at a time
 PARSE_SECONDS: Final = 0.001
-OTHERS_SHARE: Final = 4  # a long parse is followed by a pause this many times as long
+PAUSE_FACTOR: Final = 4  # the length of the pause after a long parse, in parse times
 IDLE_SECONDS: Final = 60.0
-REFUSAL_SECONDS: Final = 1.0  # closing with unread data would destroy the response
+REFUSAL_SECONDS: Final = 1.0  # the client's time to read; closing with unread data would destroy the response
 HALF_CLOSED_SECONDS: Final = 0.05  # after the last response to a client that sends nothing more
 VERSIONS: Final = (HttpVersion10, HttpVersion11)
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @lru_cache(maxsize=16)
 def log_once(problem: str) -> None:
-    """Log a problem once; clients may report it unclearly and repeat it."""
+    """Log a problem only once, since clients repeat it and report it unclearly."""
     log.warning("%s", problem)
 
 
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
     watching: int = 3000  # event streams; at most two thirds for one project
     snapshots_bytes: int = 1 << 30  # of all snapshots being received or restored
     send_seconds: float = 30.0  # for a piece of a response that the client does not read
-    forgotten_seconds: float = 0.1  # without a request
+    inactive_seconds: float = 0.1  # without a request
     half_open_seconds: float = 2.0  # without a byte in the middle of a request
     head_seconds: float = 5.0  # for a request line and headers that trickle in
     unread_seconds: float = 10.0  # for a response that the client does not read
@@ -69,7 +69,7 @@ class Phase(Enum):
 
 
 class Refused(Exception):
-    """A request refused before it is complete; nothing more is read from the connection."""
+    """A request refused before it is complete; all further input is ignored."""
 
     def __init__(self, status: int, value: str) -> None:
         super().__init__(value)
@@ -93,12 +93,12 @@ class Host(Protocol):
     connections: "set[Connection]"
 
     @property
-    def others_wait(self) -> bool:
+    def closes_connections(self) -> bool:
         """Whether to close connections after responses: the server is full or draining."""
         ...
 
     def receive(self, path: bytes) -> Body:
-        """Begin the body of a request."""
+        """Create the empty body of a request."""
         ...
 
     async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
@@ -106,11 +106,11 @@ class Host(Protocol):
         ...
 
     def count(self, status: int, seconds: float) -> None:
-        """Count a response; status 0 means that it was cut."""
+        """Count a response; status 0 stands for a cut response."""
         ...
 
     def lost(self) -> None:
-        """Note the end of a connection."""
+        """Handle the end of a connection."""
         ...
 
 
@@ -122,7 +122,7 @@ class ConnectionFactory(web.Server):
         self._host, self._event_loop = host, loop
         self.read_buffer = memoryview(
             bytearray(READ_BYTES)
-        )  # shared, because data is parsed as soon as it is read
+        )  # shared, because received data is parsed at once
 
     def __call__(self) -> "Connection":
         """Create the protocol of a new connection."""
@@ -136,11 +136,11 @@ def _answered(request: web.BaseRequest) -> Coroutine[Any, Any, web.StreamRespons
 def _make_request(
     message: Any, payload: StreamReader, connection: Any, writer: Any, task: Any
 ) -> web.BaseRequest:
-    """Create a request; one of an unknown HTTP version is answered in the newest supported version."""
+    """Create a request; an unknown HTTP version is replaced by the newest supported one."""
     if message.version in VERSIONS:
         return web.BaseRequest(message, payload, connection, writer, task, connection.loop)
-    understood = message._replace(version=HttpVersion11)
-    return _UnsupportedVersion(understood, payload, connection, writer, task, connection.loop)
+    supported = message._replace(version=HttpVersion11)
+    return _UnsupportedVersion(supported, payload, connection, writer, task, connection.loop)
 
 
 class _UnsupportedVersion(web.BaseRequest):
@@ -150,8 +150,8 @@ class _UnsupportedVersion(web.BaseRequest):
 class Connection(web.RequestHandler, BufferedProtocol):
     """A connection with an inactivity timeout in every phase.
 
-    It reads little at a time, and pauses after a long parse, to leave the event loop to other connections.
-    The framing of a body may be no longer than a head.
+    It reads small pieces, and pauses after a long parse, to leave the event loop to other connections. The
+    framing of a body may be no longer than a head.
     """
 
     peers: Peers
@@ -176,11 +176,11 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._content: StreamReader | None = None  # of the body being read
         self._content_bytes = self._framing_bytes = 0  # of the body, and of framing since its last content
         self._phase = Phase.IDLE
-        self._begun_seconds = self.quiet_since_seconds = (
+        self._started_seconds = self.quiet_since_seconds = (
             loop.time()
         )  # start of the head; time of the last byte or response
         self._unsent_bytes = 0  # at the last check
-        self._is_deaf = False  # after a refusal, when the start of the next request is unknown
+        self._drops_input = False  # set by a refusal, when the start of the next request is unknown
         self._has_ended = False  # half-closed: the client may still read
 
     # Callbacks of the transport
@@ -213,20 +213,20 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received data; after a refusal, drop it."""
-        if self._is_deaf:
+        if self._drops_input:
             return
         self.quiet_since_seconds = began_seconds = self.loop.time()
         if self._phase is Phase.IDLE:
-            self._phase, self._begun_seconds = Phase.HEAD, began_seconds
+            self._phase, self._started_seconds = Phase.HEAD, began_seconds
         super().data_received(data)
         if self._content is not None:
             self._limit_framing(self._content, len(data))
         took_seconds = self.loop.time() - began_seconds
         if took_seconds > PARSE_SECONDS and self.transport is not None and self.transport.is_reading():
             self.transport.pause_reading()
-            self.loop.call_later(took_seconds * OTHERS_SHARE, self._read_on)
+            self.loop.call_later(took_seconds * PAUSE_FACTOR, self._resume_reading)
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         if self.transport is not None and not self.transport.is_closing():
             self.transport.resume_reading()
 
@@ -257,16 +257,16 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return
         waits_for_next = self._waiter is not None and not self._waiter.done() and not self._messages
         is_quiet = self.loop.time() - self.quiet_since_seconds >= HALF_CLOSED_SECONDS
-        if not waits_for_next or not is_quiet:  # however long the loop was held up in between
+        if not waits_for_next or not is_quiet:  # the loop may have been busy in between
             self._close_soon()
         else:
             self.transport.close()
 
-    # Requests, as aiohttp hands them over one by one
+    # Requests, one by one from aiohttp
 
     async def answered(self, http: web.BaseRequest) -> web.StreamResponse:
         """Read the body of a request, and answer the request."""
-        begun_seconds, reply = self.quiet_since_seconds, PendingReply(self, http)
+        started_seconds, reply = self.quiet_since_seconds, PendingReply(self, http)
         try:
             request = _request(http)
             if not http.body_exists:
@@ -279,11 +279,11 @@ class Connection(web.RequestHandler, BufferedProtocol):
                 received = request._replace(body=body.content(), length=body.length)
                 return await self._host.answer(received, reply)
         except Refused as refused:
-            self._is_deaf = True
+            self._drops_input = True
             return reply.refused(refused.status, refused.value)
         finally:
             self._phase, self.quiet_since_seconds = Phase.IDLE, self.loop.time()
-            self._host.count(reply.status, self.quiet_since_seconds - begun_seconds)
+            self._host.count(reply.status, self.quiet_since_seconds - started_seconds)
             if self._has_ended:
                 self._close_soon()
 
@@ -292,10 +292,10 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
         Raises:
             Refused: the body is too long for any path.
-            ConnectionResetError: the client has gone.
+            ConnectionResetError: the client has disconnected.
         """
         if http.headers.get(TRANSFER_ENCODING, "chunked").lower() != "chunked":
-            raise Refused(501, "the only Transfer-Encoding that is supported is chunked")
+            raise Refused(501, "the only supported Transfer-Encoding is chunked")
         length = http.content_length or 0
         if length > REQUEST_BYTES_MAX:
             raise Refused.for_body()
@@ -315,9 +315,9 @@ class Connection(web.RequestHandler, BufferedProtocol):
             self._content = None
 
     def _wants_body(self, http: web.BaseRequest, body: Body, length: int) -> bool:
-        """Answer ``Expect: 100-continue`` if the body is wanted; False if the client need not send it."""
+        """Answer ``Expect: 100-continue``; return False without it if the body is too long."""
         if length > body.bytes_max:  # the request will be refused
-            body.length, self._is_deaf = length, True
+            body.length, self._drops_input = length, True
             return False
         if http.headers[EXPECT].lower() == "100-continue" and self.transport is not None:
             self.transport.write(CONTINUE)
@@ -333,14 +333,14 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     async def linger(self) -> None:
         """Send nothing more, drop all input, and return once the client has closed or had time to read."""
-        self._is_deaf, transport = True, self.transport
+        self._drops_input, transport = True, self.transport
         if transport is not None and transport.can_write_eof():  # TLS has no half-closed connections
             transport.write_eof()
-        gone: Future[None] = self.loop.create_future()
-        self.on_lost = lambda: None if gone.done() else gone.set_result(None)
+        disconnected: Future[None] = self.loop.create_future()
+        self.on_lost = lambda: None if disconnected.done() else disconnected.set_result(None)
         with suppress(TimeoutError):
             async with timeout(REFUSAL_SECONDS):
-                await gone
+                await disconnected
 
     def handle_error(
         self,
@@ -350,9 +350,9 @@ class Connection(web.RequestHandler, BufferedProtocol):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer input that is not HTTP, or a failure of the server."""
-        self._is_deaf = True
+        self._drops_input = True
         if isinstance(exc, ConnectionError | TimeoutError) or status == HTTPStatus.GATEWAY_TIMEOUT:
-            raise ConnectionResetError from exc  # the client has gone
+            raise ConnectionResetError from exc  # the client has disconnected
         problem = 500, "the sandbox failed; see its log"
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
             problem = _problem(exc)
@@ -369,17 +369,17 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return self.transport is None or self.transport.is_closing()
 
     @property
-    def makes_room(self) -> bool:
+    def closes_after_response(self) -> bool:
         """Whether to close after this response."""
-        return self._is_deaf or self._host.others_wait
+        return self._drops_input or self._host.closes_connections
 
-    def is_forgotten(self) -> bool:
-        """Whether the connection has been inactive for a while, with no request to answer."""
+    def is_inactive(self) -> bool:
+        """Return whether the connection has been inactive for a while, with no request to answer."""
         now, limits = self.loop.time(), self._host.limits
         quiet_seconds = now - self.quiet_since_seconds
         if self._phase is Phase.IDLE:
-            return quiet_seconds >= (limits.unread_seconds if self._unsent() else limits.forgotten_seconds)
-        is_slow = self._phase is Phase.HEAD and now - self._begun_seconds >= limits.head_seconds
+            return quiet_seconds >= (limits.unread_seconds if self._unsent() else limits.inactive_seconds)
+        is_slow = self._phase is Phase.HEAD and now - self._started_seconds >= limits.head_seconds
         return self._phase is not Phase.ANSWERING and (is_slow or quiet_seconds >= limits.half_open_seconds)
 
     def close_if_stale(self) -> None:
@@ -410,7 +410,7 @@ def _problem(error: BaseException) -> tuple[int, str]:
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
         return 431, Refused.for_head().value
     if isinstance(error, BadHttpMethod) and "HTTPS" in error.message:
-        log_once("a client tried https, but this server speaks only http; serve --tls speaks both")
+        log_once("a client tried https, but this server speaks only http; serve --tls adds https")
     return 400, "this is not a valid HTTP request"
 
 
@@ -418,7 +418,7 @@ def _request(http: web.BaseRequest) -> Request:
     """Convert a request, without its body.
 
     Raises:
-        Refused: by its head, the request cannot be answered.
+        Refused: the head of the request is invalid or unsupported.
     """
     if isinstance(http, _UnsupportedVersion):
         raise Refused(505, "this server speaks HTTP/1.0 and HTTP/1.1")
@@ -438,7 +438,7 @@ def _request(http: web.BaseRequest) -> Request:
 def _in_absolute_form(
     http: web.BaseRequest, headers: list[tuple[bytes, bytes]]
 ) -> tuple[str, list[tuple[bytes, bytes]]]:
-    """The path and headers of a request in absolute form, whose host overrides Host (RFC 9112, 3.2.2)."""
+    """Return path and headers of a request in absolute form; its host overrides Host (RFC 9112, 3.2.2)."""
     if http.method == METH_CONNECT:
         raise Refused(400, "this server is not a proxy")
     authority = urlsplit(http.raw_path).netloc.rpartition("@")[2].encode(errors="surrogateescape")

@@ -43,18 +43,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-AGAIN_SECONDS = 0.5
+RETRY_SECONDS = 0.5
 
-Stubbornly = Callable[[Callable[[], Any]], Any]
-"""Repeats some work until its result is stored."""
+Retry = Callable[[Callable[[], Any]], Any]
+"""Repeats work until its result is stored."""
 
 
-def forward(
-    project: Project, epoch: Epoch, prepared: PreparedAttempt, label: Label, stubbornly: "Stubbornly"
-) -> None:
+def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: Label, retry: Retry) -> None:
     """Offer an attempt and its copies to the listener, and record the shop's answers.
 
-    If the listener has gone, the webhook waits for the next one, and no attempt is counted.
+    If the listener disconnects, the webhook waits for the next one, and no attempt is counted.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
@@ -66,7 +64,7 @@ def forward(
         for offer in offers:
             reply = offer.wait()
             if reply is not None:
-                stubbornly(partial(record_attempt, project, epoch, prepared, reply, is_copy=is_answered))
+                retry(partial(record_attempt, project, epoch, prepared, reply, is_copy=is_answered))
                 is_answered = True
                 offer.end(is_recorded=True)
     finally:
@@ -74,15 +72,15 @@ def forward(
         for offer in offers:
             offer.end(is_recorded=False)
     if not is_answered:
-        _keep_for_listener(project, epoch, prepared)
+        _park_for_listener(project, epoch, prepared)
 
 
-def _keep_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
-    """Keep a webhook for the next listener; try again if one is there, or forwarding was switched off."""
+def _park_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
+    """Park a webhook for the next listener; requeue it if one is connected, or forwarding is off."""
     with project.exclusively(epoch):  # so that the setting cannot change meanwhile
-        is_wanted = project.settings.forward_to is not None
-        is_kept = is_wanted and project.relay.park_unanswered(epoch, prepared.queued)
-    if not is_kept:
+        is_forwarding = project.settings.forward_to is not None
+        is_parked = is_forwarding and project.relay.park_unanswered(epoch, prepared.queued)
+    if not is_parked:
         project.put(epoch, prepared.queued)
 
 
@@ -102,11 +100,11 @@ class InProcessReceiver(Protocol):
 
 
 class Destination:
-    """Where the webhooks of a project go, apart from their URLs."""
+    """The receiver of a project's webhooks in this process, and the allowed hosts on other machines."""
 
     receiver: InProcessReceiver | None = None
     hosts: frozenset[str] | None = None  # served by the receiver; None: all
-    is_here = False  # the receiver runs on the waiting thread
+    on_waiting_thread = False  # the receiver runs on the thread that waits for the webhooks
     allowed: frozenset[str] = frozenset()  # hosts on other machines
 
     def receiver_for(self, url: str) -> InProcessReceiver | None:
@@ -126,18 +124,18 @@ class Courier:
         send: "Callable[[WebhookRequest, int], list[Reply]] | None" = None,
         *,
         trusted: Trust | None = None,
-        stays_here: bool = False,
+        local_only: bool = False,
         only_to: Collection[str] = (),
     ) -> None:
-        """``send``, if given, replaces the network; it gets each request and its number of copies.
+        """Create a courier; ``send`` replaces the network, and gets each request with its number of copies.
 
-        ``trusted`` adds to the certificates that the system trusts. With ``stays_here``, webhooks go only to
+        ``trusted`` adds to the certificates that the system trusts. With ``local_only``, webhooks go only to
         this machine and to hosts that a project allows; with ``only_to``, over the network only to its hosts.
         """
         self.statistics = Statistics()
         self._ending = Event()
-        self._stays_here = stays_here
-        self.only_to = tuple(map(same_host, only_to))
+        self._local_only = local_only
+        self.only_to = tuple(map(normal_host, only_to))
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
@@ -148,16 +146,17 @@ class Courier:
         project: Project,
         receiver: "InProcessReceiver | None",
         *,
-        here: bool = False,
+        on_waiting_thread: bool = False,
         hosts: frozenset[str] | None = None,
     ) -> None:
         """Deliver a project's webhooks to an application in this process; None returns to the network.
 
-        With ``here``, the application runs on the thread that waits for the webhooks, if any. With ``hosts``,
-        webhooks to other hosts go over the network.
+        With ``on_waiting_thread``, the application runs on the thread that waits for the webhooks, if any.
+        With ``hosts``, webhooks to other hosts go over the network.
         """
         destination = project.slots.of(DESTINATION)
-        destination.receiver, destination.hosts, destination.is_here = receiver, hosts, here
+        destination.receiver, destination.hosts = receiver, hosts
+        destination.on_waiting_thread = on_waiting_thread
 
     def allow(self, project: Project, hosts: frozenset[str]) -> None:
         """Allow a project's webhooks to go to these hosts on other machines."""
@@ -170,19 +169,19 @@ class Courier:
     def carry(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox one by one, until it is empty.
 
-        Runs on another thread, or is deferred to this one if it is about to wait for them.
+        Delivery runs on another thread, or is deferred to this one if it is about to wait for the webhooks.
         """
         postponed = self._deferred.get(get_ident())
-        if postponed is not None and project.slots.of(DESTINATION).is_here:
+        if postponed is not None and project.slots.of(DESTINATION).on_waiting_thread:
             postponed.append((project, epoch))
         else:
             self._threads.run(lambda: self._carry(project, epoch))
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
-        """Defer deliveries to this thread inside; those left at the end go to other threads."""
+        """Defer deliveries to this thread in the context; then hand the remaining ones to other threads."""
         thread_id = get_ident()
-        outer = self._deferred.get(thread_id)  # if this call comes from a webhook handler of another call
+        outer = self._deferred.get(thread_id)  # set in a call by a webhook handler of another call
         postponed = self._deferred[thread_id] = deque()
         try:
             yield
@@ -206,15 +205,15 @@ class Courier:
             self._deliver(project, epoch, queued)
 
     def _deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
-        stubbornly = partial(self._until_stored, epoch)
+        retry = partial(self._until_stored, epoch)
         try:
-            prepared = stubbornly(lambda: prepare_attempt(project, epoch, queued))
+            prepared = retry(lambda: prepare_attempt(project, epoch, queued))
             if prepared is None:
                 return
             if prepared.reply is not None:
                 replies = [(prepared.reply, prepared.real_at)]
             elif prepared.label is not None:
-                forward(project, epoch, prepared, prepared.label, stubbornly)
+                forward(project, epoch, prepared, prepared.label, retry)
                 return
             else:
                 replies = self._replies(project, prepared)
@@ -222,12 +221,12 @@ class Courier:
                     self.statistics.attempted(reply.status)
             for copy, (reply, sent_at) in enumerate(replies):
                 sent = prepared._replace(real_at=sent_at)
-                stubbornly(partial(record_attempt, project, epoch, sent, reply, is_copy=copy > 0))
+                retry(partial(record_attempt, project, epoch, sent, reply, is_copy=copy > 0))
         except ProjectReset:
             return
 
     def _until_stored(self, epoch: Epoch, work: "Callable[[], Any]") -> Any:
-        """Do some work; with a shared database, retry until the result is stored.
+        """Run ``work``; with a shared database, retry until the result is stored.
 
         Without the retry, the next webhook could overtake this one, or the shop could get this one twice.
         """
@@ -235,12 +234,12 @@ class Courier:
             try:
                 return work()
             except NotStored as failed:
-                if not epoch.store.is_shared or epoch.outbox.is_closed or self.pause(AGAIN_SECONDS):
+                if not epoch.store.is_shared or epoch.outbox.is_closed or self.pause(RETRY_SECONDS):
                     raise
-                log.warning("cannot store a webhook attempt yet: %s", failed)
+                log.warning("storing a webhook attempt failed, retrying: %s", failed)
 
     def pause(self, seconds: float) -> bool:
-        """Wait in real time; True once the server stops."""
+        """Wait in real time; return True once the server stops."""
         return self._ending.wait(seconds)
 
     def stop(self) -> None:
@@ -269,9 +268,8 @@ class Courier:
     def _replies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
         """Send all copies, and return the replies, each with the real time of sending.
 
-        Other threads send them, so that the timeout also covers receivers that answer slowly. Copies go over
-        the network in parallel, and to an application in this process one by one, unless the attempt says
-        otherwise.
+        Other threads send them, so that the timeout also covers receivers that answer slowly. By default,
+        copies go over the network in parallel, and to an application in this process one by one.
         """
         request, copies = prepared.request, range(prepared.copies)
         if self._send is not None:
@@ -288,8 +286,8 @@ class Courier:
         if prepared.are_parallel(over_network=receiver is None):
             over_network = [self._posted(destination, request, receiver) for _ in copies]
             return _sent_at_once(list(map(answered, over_network)))
-        is_here = receiver is not None and destination.is_here and get_ident() in self._deferred
-        post = self._posted_here if is_here else self._posted
+        on_this_thread = destination.on_waiting_thread and get_ident() in self._deferred
+        post = self._posted_on_this_thread if receiver is not None and on_this_thread else self._posted
         return [answered(post(destination, request, receiver)) for _ in copies]
 
     def _posting(
@@ -298,9 +296,9 @@ class Courier:
         if receiver is not None:
             return Posting(request, receiver, receiver.place)
         host = urlsplit(request.url).hostname or ""
-        if self._stays_here and not is_local(host) and host not in destination.allowed:
+        if self._local_only and not is_local(host) and host not in destination.allowed:
             return Posting(request, _refuse_to_send)
-        if self.only_to and same_host(host) not in self.only_to:
+        if self.only_to and normal_host(host) not in self.only_to:
             return Posting(request, partial(_not_allowed, self.only_to))
         return Posting(request, self._over_the_wire)
 
@@ -312,16 +310,16 @@ class Courier:
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
-    def _posted_here(
+    def _posted_on_this_thread(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         posting = self._posting(destination, request, receiver)
-        posting.run_here()
+        posting.run_on_waiting_thread()
         return posting
 
 
 def _sent_at_once(replies: list[tuple[Reply, datetime]]) -> list[tuple[Reply, datetime]]:
-    """Replies to copies sent together: each began before any had ended, however slowly threads started."""
+    """Adjust the start times of copies sent together, so that all precede the first end."""
     first_end = min(sent_at + timedelta(milliseconds=reply.duration_ms) for reply, sent_at in replies)
     return [(reply, min(sent_at, first_end)) for reply, sent_at in replies]
 
@@ -330,27 +328,27 @@ def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") 
     """Refuse to send a webhook.
 
     Raises:
-        Undelivered: always; the message names the calls that help.
+        Undelivered: always; the message names the calls that allow the host.
     """
     host = urlsplit(request.url).hostname
     raise Undelivered(
         f"{STAYS_LOCAL}; deliver_to(app) delivers them to the shop, and "
-        f"deliver_over_network(hosts=[{host!r}]) lets them go there"
+        f"deliver_over_network(hosts=[{host!r}]) allows that host"
     )
 
 
-def same_host(name: str) -> str:
-    """A host name as it is compared: in lower case, without the dot of the root and an address's brackets."""
+def normal_host(name: str) -> str:
+    """Normalize a host name: lower case, without a trailing dot or the brackets of an IPv6 address."""
     return name.lower().rstrip(".").strip("[]")
 
 
 def _not_allowed(
     hosts: Sequence[str], request: WebhookRequest, answered: "Callable[[int], None]"
 ) -> ReceiverAnswer:
-    """Send nothing.
+    """Refuse to send a webhook.
 
     Raises:
-        Undelivered: says which hosts get webhooks, and how another one is named.
+        Undelivered: always; the message lists the allowed hosts, and the option to allow another.
     """
     host = urlsplit(request.url).hostname
     raise Undelivered(

@@ -1,4 +1,4 @@
-"""Runs the application for each request: on the event loop if the call cannot block, else on a thread."""
+"""Runs the application: on the event loop if a call cannot block, otherwise on a thread."""
 
 import logging
 from asyncio import AbstractEventLoop, timeout
@@ -23,7 +23,7 @@ from payment_sandbox.web.statistics import Statistics
 RUNNING_MAX: Final = 2  # more threads would only slow down each other and the event loop
 RUNNING_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
 LARGE_BYTES: Final = 1 << 16
-READING_MAX: Final = 1  # large bodies, whose parsing blocks the interpreter
+READING_MAX: Final = 1  # calls with large bodies at once; parsing blocks the interpreter
 STREAM_SECONDS_MAX: Final = 600.0  # for a whole streamed response
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class TurnLine(Line):
-    """The line of a call that may run on a thread."""
+    """The client connection of a call that may run on a thread."""
 
     __slots__ = ("turn",)
 
@@ -56,7 +56,7 @@ class Gateway:
         statistics: Statistics,
         cluster: Shared | None,
     ) -> None:
-        """``lost`` is called at the end of each connection; ``cluster`` is that of the server, if any."""
+        """Create a gateway; ``lost`` is called at the end of each connection."""
         self.connections: set[Connection] = set()
         self.is_full = False
         self.limits = limits
@@ -75,7 +75,7 @@ class Gateway:
         self._cluster = cluster
 
     @property
-    def others_wait(self) -> bool:
+    def closes_connections(self) -> bool:
         """Whether to close connections after responses: the server is full or draining."""
         return self.is_full or (self._cluster is not None and self._cluster.is_draining)
 
@@ -96,7 +96,7 @@ class Gateway:
         return await self.respond(await self.run(call, line, request.length), reply)
 
     async def run(self, call: Call, line: TurnLine, length: int) -> Run:
-        """Run a call when it is its project's turn; ``length`` is the length of its body."""
+        """Run a call in its project's turn; ``length`` is the length of its body."""
         if not call.on_thread:
             line.may_wait = False
             if not self._turns.take():
@@ -111,7 +111,7 @@ class Gateway:
         return await lane.run(call.share, run)
 
     async def respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        """Send the application's response, then end the call; a slow client holds no thread."""
+        """Send the application's response without a thread, then end the call."""
         if run.answer is not None and run.call.stream is None:
             try:
                 async with timeout(self.limits.send_seconds):
@@ -127,7 +127,7 @@ class Gateway:
         except Exception:
             run.close()
             raise
-        run.close()  # skipped on cancellation, when a thread may still be making the next piece
+        run.close()  # skipped on cancellation, when a thread may still produce the next piece
         return response
 
     async def _watch(self, run: Run, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
@@ -158,9 +158,9 @@ class Gateway:
         except ConnectionError:
             return reply.cut()
         except Exception:
-            log.exception("a response broke off")
+            log.exception("a response failed midway")
             return reply.cut()
 
     async def _next_piece(self, pieces: Iterator[bytes], share: str) -> bytes | None:
-        """Make the next piece of a response on a thread; None at its end."""
+        """Produce the next piece of a response on a thread; return None at the end."""
         return await self._working.run(share, lambda turn: next(pieces, None))

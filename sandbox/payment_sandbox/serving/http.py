@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from payment_sandbox.serving.wsgi import Application
 
-OPEN_FILES_WANTED: Final = 16_384
+OPEN_FILES_LIMIT: Final = 16_384
 CONNECTIONS_MIN: Final = 16
-OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and the rest of this process
-FULL_SECONDS: Final = 0.1  # between checks of a full server for connections to close
+OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
+FULL_SECONDS: Final = 0.1  # between a full server's checks for inactive connections
 STOP_SECONDS: Final = 1.0
-FINISHED_SECONDS: Final = 0.005  # between checks whether all requests are answered
+FINISHED_SECONDS: Final = 0.005  # between checks for unanswered requests
 STALE_SECONDS: Final = 5.0  # between checks for inactive connections
 SILENT_SECONDS_MAX: Final = 10.0  # browsers preconnect, and may never use the connection
 HANDSHAKE: Final = b"\x16"  # the first byte of TLS; no HTTP method begins with it
 HANDSHAKE_SECONDS: Final = 5.0
-UNTRUSTED: Final = "it may not trust the certificate; see /docs/https/"
+UNTRUSTED: Final = "the client may not trust the certificate; see /docs/https/"
 
 
 class HttpServer:
@@ -45,9 +45,9 @@ class HttpServer:
         cluster: Shared | None = None,
         statistics: Statistics | None = None,
     ) -> None:
-        """With ``tls``, the port speaks both https and http, as each client begins.
+        """Create a server; with ``tls``, the port detects https and http by the first byte of a client.
 
-        ``cluster`` is that of the server, if any.
+        ``cluster`` is the cluster of the server, if any.
         """
         self._socket = bound
         self._tls = tls
@@ -88,10 +88,10 @@ class HttpServer:
         self._socket.close()
 
 
-class _Begun(NamedTuple):
-    """A connection whose first byte has not come, so it may or may not speak TLS."""
+class _Accepted(NamedTuple):
+    """An accepted connection before its first byte, so that its protocol is unknown."""
 
-    accepted: socket.socket
+    socket: socket.socket
     at_seconds: float
 
 
@@ -113,13 +113,13 @@ class _Acceptor:
         self._loop = loop
         self._most = most = _connections_max(limits.connections)
         limits = limits._replace(
-            connections=most,  # connections that neither wait nor watch are left for other calls
+            connections=most,  # the remaining connections are for calls that neither wait nor watch
             waiting=min(limits.waiting, most // 2),
             watching=min(limits.watching, most * 3 // 4),
         )
         self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
         self._connections = ConnectionFactory(self.gateway, loop)
-        self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
+        self._accepted: dict[Task[object], _Accepted] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # set while the server is full
 
     def open(self) -> None:
@@ -136,7 +136,7 @@ class _Acceptor:
         """Accept no more connections, and return once all requests are answered."""
         self._accept()  # the connections in the backlog
         self._loop.remove_reader(self._listening)
-        while self.gateway.connections or self._begun:
+        while self.gateway.connections or self._accepted:
             self.gateway.is_full = True
             for connection in list(self.gateway.connections):
                 connection.close_if_unused()
@@ -151,11 +151,11 @@ class _Acceptor:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        while self.gateway.connections or self._begun:  # the loop reports their ends in its next iteration
+        while self.gateway.connections or self._accepted:  # the loop reports their ends in its next iteration
             await asyncio.sleep(0)
 
     def _accept(self) -> None:
-        """Accept connections from the backlog, as long as there is room; called while there are any."""
+        """Accept connections from the backlog, up to the limit; called while the backlog is not empty."""
         if self._room <= 0:
             self._wait_for_room()
         for _ in range(self._room):
@@ -168,17 +168,17 @@ class _Acceptor:
                 return
             accepted.setblocking(False)
             task = self._loop.create_task(self._connected(accepted))
-            self._begun[task] = _Begun(accepted, self._loop.time())
+            self._accepted[task] = _Accepted(accepted, self._loop.time())
             task.add_done_callback(self._begin)
 
     @property
     def _room(self) -> int:
-        return self._most - len(self.gateway.connections) - len(self._begun)
+        return self._most - len(self.gateway.connections) - len(self._accepted)
 
     def _wait_for_room(self) -> None:
-        """Close inactive connections now, and the others after their next responses."""
+        """Close inactive connections now, and active ones after their next responses."""
         self._loop.remove_reader(self._listening)
-        self._close_forgotten()
+        self._close_inactive()
         self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
         self.gateway.is_full = True
 
@@ -191,11 +191,12 @@ class _Acceptor:
         )
 
     def _begin(self, task: "Task[object]") -> None:
-        accepted = self._begun.pop(task).accepted
+        accepted = self._accepted.pop(task).socket
         if task.cancelled() or task.exception() is not None:
             accepted.close()
         if not task.cancelled() and isinstance(task.exception(), SSLError):
-            log_once(f"a client broke off TLS ({cast(SSLError, task.exception()).reason}): {UNTRUSTED}")
+            reason = cast(SSLError, task.exception()).reason
+            log_once(f"a client aborted the TLS handshake ({reason}): {UNTRUSTED}")
 
     def _resume(self) -> None:
         """Check again for room."""
@@ -205,20 +206,20 @@ class _Acceptor:
             self.gateway.is_full = False
             self.open()
 
-    def _close_forgotten(self) -> None:
-        """Close inactive connections, oldest first; without any, new connections wait."""
-        forgotten = [connection for connection in self.gateway.connections if connection.is_forgotten()]
-        forgotten.sort(key=lambda connection: connection.quiet_since_seconds)
-        for connection in forgotten[: len(forgotten) // 2 + 1]:
+    def _close_inactive(self) -> None:
+        """Close inactive connections, oldest first; if there are none, new connections wait."""
+        inactive = [connection for connection in self.gateway.connections if connection.is_inactive()]
+        inactive.sort(key=lambda connection: connection.quiet_since_seconds)
+        for connection in inactive[: len(inactive) // 2 + 1]:
             connection.abort()  # no data is in flight, or the client does not read it
-        before = self._loop.time() - self.gateway.limits.forgotten_seconds
-        silent = [task for task, begun in self._begun.items() if begun.at_seconds < before]
+        before = self._loop.time() - self.gateway.limits.inactive_seconds
+        silent = [task for task, accepted in self._accepted.items() if accepted.at_seconds < before]
         for task in silent[: len(silent) // 2 + 1]:
             task.cancel()  # the client has not sent a byte
 
 
 async def _begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> bool:
-    """Whether the client of a new connection speaks TLS; the first byte is peeked, not read.
+    """Return whether the client of a new connection speaks TLS; the first byte is peeked, not read.
 
     Raises:
         TimeoutError: the client has sent nothing for a while.
@@ -226,11 +227,11 @@ async def _begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> 
     """
     readable: Future[None] = loop.create_future()
 
-    def note() -> None:
+    def on_readable() -> None:
         if not readable.done():
             readable.set_result(None)
 
-    loop.add_reader(accepted, note)
+    loop.add_reader(accepted, on_readable)
     try:
         async with asyncio.timeout(SILENT_SECONDS_MAX):
             await readable
@@ -260,14 +261,14 @@ def raise_open_files_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return
-    limit = OPEN_FILES_WANTED if hard == resource.RLIM_INFINITY else min(OPEN_FILES_WANTED, hard)
+    limit = OPEN_FILES_LIMIT if hard == resource.RLIM_INFINITY else min(OPEN_FILES_LIMIT, hard)
     if limit > soft:
         with suppress(ValueError, OSError):  # some systems refuse the limit that they report
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _connections_max(most: int) -> int:
-    """Limit the connections to the open-file limit; a test may have the client ends in this process, too."""
+    """Limit the connections by the open-file limit; in tests, the clients may be in this process, too."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

@@ -1,4 +1,4 @@
-"""Lazy and null servers for an application: on the first connection, or not at all."""
+"""Servers for an application that start on the first connection, or never."""
 
 import selectors
 import socket
@@ -41,13 +41,13 @@ class SiteServer(Protocol):
 
 
 class OnFirstConnection:
-    """A port whose HTTP server is loaded on the first connection: most test suites never need it."""
+    """A port that loads its HTTP server on the first connection, since most test suites never need it."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Bind; ``port`` 0 takes any free one.
+        """Bind the port; 0 picks a free one.
 
         Raises:
-            PortTaken: the address is in use or does not belong to this host.
+            PortInUse: the address is in use or does not belong to this host.
         """
         self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
@@ -100,10 +100,10 @@ class PlainServer:
     def __init__(self, bound: socket.socket) -> None:
         class Quiet(WSGIRequestHandler):
             def log(self, *_: object) -> None:
-                """Write nothing: the journal has all calls."""
+                """Write nothing, since the journal has all calls."""
 
             def connection_dropped(self, error: BaseException, environ: object = None) -> None:
-                """Close a connection that a fault cuts."""
+                """Close the connection after a fault cut the response."""
                 self.close_connection = True
 
         host, port = bound.getsockname()[:2]
@@ -129,14 +129,14 @@ class PlainServer:
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         application = self._application
-        assert application is not None, "it was started"
+        assert application is not None, "the server was not started"
         length = environ.get("CONTENT_LENGTH") or ""
         call = application.place(environ, int(length) if length.isdecimal() else 0, Line())
         return application.answer(call, start_response)
 
 
-class Nowhere:
-    """No port, for tests that may not open sockets; in-process calls still work."""
+class NoPort:
+    """A listener without a port, for tests that may not open sockets; in-process calls still work."""
 
     port = 0
     url = UNREACHABLE_URL

@@ -24,7 +24,7 @@ from payment_sandbox.orders.webhooks import (
     WebhookRequest,
 )
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.sessions import NOT_TRUSTED, Trust, direct_session, trouble, trust
+from payment_sandbox.serving.sessions import NOT_TRUSTED, Trust, describe_failure, direct_session, trust
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     import requests
     from _typeshed import WriteableBuffer
 
-ANSWER_BYTES_MAX: Final = 1 << 18  # to read; less is kept
+ANSWER_BYTES_MAX: Final = 1 << 18  # to read; the record stores less
 TRUST: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
 
-_here = local()  # the wire of this thread's request
+_current = local()  # the wire of this thread's request
 
 
 class Wire:
-    """The connection of one request, which can be cut: no socket timeout ends a trickling answer."""
+    """The connection of one request. It can be cut, since a socket timeout never ends a trickling answer."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -49,19 +49,19 @@ class Wire:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Use this wire for the requests that this thread sends inside."""
-        _here.wire = self
+        """Use this wire for the requests of this thread in the context."""
+        _current.wire = self
         try:
             yield
         finally:
-            _here.wire = None
+            _current.wire = None
             with self._lock:
                 if self._socket is not None:
                     self._socket.close()
                 self._socket = None
 
     def connected(self, opened: socket.socket) -> None:
-        """Note a new connection, with a duplicate of its descriptor, valid even if the socket is closed."""
+        """Record a new connection by a duplicate descriptor, which survives the closing of the socket."""
         with self._lock:
             if self._socket is not None:
                 self._socket.close()
@@ -96,9 +96,9 @@ def over_the_wire(
     try:
         return _posted(request, answered, trusted)
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-        sentence = trouble(error, request.url)
-        way_on = TRUST if NOT_TRUSTED in sentence else ""
-        raise Undelivered(f"{sentence}{way_on}") from error
+        sentence = describe_failure(error, request.url)
+        advice = TRUST if NOT_TRUSTED in sentence else ""
+        raise Undelivered(f"{sentence}{advice}") from error
 
 
 def _posted(
@@ -132,7 +132,7 @@ def warm_up() -> None:
 def _session(trusted: Trust | None = None) -> "requests.Session":
     """Create a session whose connections can be cut."""
     with LOADING:
-        import requests  # deferred; submodules only after it, or two threads import it halfway
+        import requests  # deferred; import submodules only after it, to avoid a race
 
     session, adapter = direct_session(), requests.adapters.HTTPAdapter()
     if trusted is not None:
@@ -159,7 +159,7 @@ def _pools() -> dict[str, type]:
     class Encrypted(HTTPSConnection):
         response_class = _Answer
 
-        def _new_conn(self) -> socket.socket:  # before the handshake, which can trickle, too
+        def _new_conn(self) -> socket.socket:  # before the handshake, which may trickle, too
             return _reported(super()._new_conn())
 
     class PlainPool(HTTPConnectionPool):
@@ -172,12 +172,12 @@ def _pools() -> dict[str, type]:
 
 
 class _Limited(RawIOBase):
-    """A limited input stream: parsing an endless answer would keep the processor busy."""
+    """A limited input stream, because parsing an endless answer would keep the processor busy."""
 
     def __init__(self, source: RawIOBase) -> None:
         super().__init__()
         self._source = source
-        self._left_bytes = ANSWER_BYTES_MAX
+        self._remaining_bytes = ANSWER_BYTES_MAX
 
     def readable(self) -> bool:
         """Return True."""
@@ -190,8 +190,8 @@ class _Limited(RawIOBase):
             OSError: the answer is too long.
         """
         count: int | None = self._source.readinto(buffer)
-        self._left_bytes -= count or 0
-        if self._left_bytes < 0:
+        self._remaining_bytes -= count or 0
+        if self._remaining_bytes < 0:
             raise OSError(f"the answer exceeds {ANSWER_BYTES_MAX} bytes")
         return count
 
@@ -202,7 +202,7 @@ class _Limited(RawIOBase):
 
 
 class _Answer(HTTPResponse):
-    """An answer of limited length, counted during parsing, where http and https are alike."""
+    """An answer of limited length, for http and https."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
@@ -210,7 +210,7 @@ class _Answer(HTTPResponse):
 
 
 def _reported(opened: socket.socket) -> socket.socket:
-    wire: Wire | None = getattr(_here, "wire", None)
+    wire: Wire | None = getattr(_current, "wire", None)
     if wire is not None:
         wire.connected(opened)
     return opened
@@ -219,12 +219,12 @@ def _reported(opened: socket.socket) -> socket.socket:
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 NO_ANSWER: Final = f"no answer within {TIMEOUT_SECONDS:g} seconds"
 STILL_WAITS: Final = (
-    f"{NO_ANSWER} from a webhook handler, and the call that led to it waits until it returns; "
-    "pytest-timeout ends tests that hang. %s"
+    f"{NO_ANSWER} from a webhook handler; the call that caused the webhook waits for the handler; "
+    "pytest-timeout ends hanging tests. %s"
 )
 GRACE_SECONDS: Final = 0.2  # for an event loop to cancel a late handler
 
-PLACED: Final = "The handler was here:"
+LOCATION_PREFIX: Final = "Location of the handler:"
 Place = Callable[[int], str | None]
 """Locates the handler that a thread is waiting for."""
 
@@ -232,16 +232,16 @@ log = logging.getLogger(__name__)
 
 
 class Posting:
-    """One POST in flight; the status line counts, even if the body fails."""
+    """One POST in flight. The status line counts as the answer, even if the body fails."""
 
     def __init__(self, request: WebhookRequest, send: Send, place: Place | None = None) -> None:
-        """With ``place``, the reply locates an in-process handler at its timeout."""
+        """Prepare a POST; with ``place``, the reply locates an in-process handler at its timeout."""
         self._request = request
         self._send = send
         self._place = place
         self._wire = Wire()
         self._answer: Future[Reply] = Future()
-        self.sent_seconds = self._begun_seconds = monotonic_seconds()
+        self.sent_seconds = self._started_seconds = monotonic_seconds()
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
@@ -263,7 +263,7 @@ class Posting:
         body = answer.body.decode(errors="replace")
         self._answer.set_result(self._reply(body, traceback=answer.traceback))
 
-    def run_here(self) -> None:
+    def run_on_waiting_thread(self) -> None:
         """Send the request on the waiting thread; lateness is still detected."""
         with _LATE_HANDLERS.watching(self) if self._place is not None else nullcontext():
             self.run()
@@ -288,7 +288,7 @@ class Posting:
     @property
     def late_at_seconds(self) -> float:
         """The monotonic time of the timeout."""
-        return self._begun_seconds + TIMEOUT_SECONDS
+        return self._started_seconds + TIMEOUT_SECONDS
 
     @property
     def is_report_late(self) -> bool:
@@ -301,16 +301,16 @@ class Posting:
         log.warning(STILL_WAITS, self._late_at)
 
     def pause(self, seconds: float) -> None:
-        """Stop the clock for the time that a nested webhook's handler took."""
-        self._begun_seconds += seconds
+        """Extend the timeout by the duration of a nested webhook's handler."""
+        self._started_seconds += seconds
 
     def _late_location(self) -> str | None:
-        """The location of a late handler at its timeout, if known."""
+        """Return the location of a late handler at its timeout, if known."""
         if not self._answer.done():
             return self._location()
         traceback = self._answer.result().traceback
         is_place = traceback is not None and traceback.startswith(
-            PLACED
+            LOCATION_PREFIX
         )  # from the event loop that cancelled the handler
         return traceback if is_place else self._late_at or traceback
 
@@ -335,13 +335,13 @@ class Posting:
         self._warning = "redirects are not followed" if status in REDIRECTS else None
 
     def _reply(self, body: str = "", error: str | None = None, traceback: str | None = None) -> Reply:
-        duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
+        duration_ms = (monotonic_seconds() - self._started_seconds) * 1000
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error, self._warning, traceback)
 
 
 class _LateHandlers:
-    """Detects late handlers that run on the waiting thread, without raising an exception there.
+    """Detects late handlers on the waiting thread, without raising an exception in that thread.
 
     One thread checks all handlers, and ends when there are none.
     """
@@ -354,8 +354,8 @@ class _LateHandlers:
 
     @contextmanager
     def watching(self, posting: Posting) -> "Iterator[None]":
-        """Detect lateness inside; the time does not count for the enclosing handler on this thread."""
-        thread, begun_seconds = get_ident(), monotonic_seconds()
+        """Detect lateness in the context, whose time does not count for the enclosing handler."""
+        thread, started_seconds = get_ident(), monotonic_seconds()
         with self._changed:
             self._stacks.setdefault(thread, []).append(posting)
             begins, self._process = self._process != os.getpid(), os.getpid()
@@ -369,17 +369,17 @@ class _LateHandlers:
                 stack = self._stacks[thread]
                 stack.pop()
                 if stack:
-                    stack[-1].pause(monotonic_seconds() - begun_seconds)
+                    stack[-1].pause(monotonic_seconds() - started_seconds)
                 else:
                     del self._stacks[thread]
 
     def stop(self) -> None:
-        """End the thread, unless a handler is running."""
-        looking = self._thread
+        """Stop the thread, unless a handler is running."""
+        checking = self._thread
         with self._changed:
             self._changed.notify_all()
-        if looking is not None and looking is not current_thread():
-            looking.join(GRACE_SECONDS)
+        if checking is not None and checking is not current_thread():
+            checking.join(GRACE_SECONDS)
 
     def _run(self) -> None:
         while (pause_seconds := self._report_late()) is not None:
@@ -387,7 +387,7 @@ class _LateHandlers:
                 self._changed.wait(pause_seconds)
 
     def _report_late(self) -> float | None:
-        """Report late handlers; returns the seconds until the next check, None if no handler is running."""
+        """Report late handlers; return the seconds until the next check, None if no handler is running."""
         with self._changed:
             if not self._stacks:
                 self._process = 0

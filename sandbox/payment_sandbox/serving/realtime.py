@@ -46,9 +46,9 @@ def wall_second() -> int:
 
 
 def wall_now() -> datetime:
-    """Return the host's time in UTC; no two calls return the same time, so that records can be sorted.
+    """Return the host's time in UTC; each call returns a different time, so that records can be sorted.
 
-    After the host's clock is set back, times go back as well.
+    If the host's clock is set back, the returned times go back as well.
     """
     with _LOCK:
         now = HOST.moment.fromtimestamp(HOST.wall(), UTC)

@@ -33,7 +33,7 @@ class Link(Protocol):
         ...
 
     @property
-    def makes_room(self) -> bool:
+    def closes_after_response(self) -> bool:
         """Whether to close after this response."""
         ...
 
@@ -43,7 +43,7 @@ class Link(Protocol):
 
 
 class PendingReply:
-    """The answer to a request, begun by exactly one of ``whole``, ``begin``, ``refused`` and ``reset``."""
+    """The answer to a request, started by exactly one of ``whole``, ``begin``, ``refused`` and ``reset``."""
 
     __slots__ = ("_connection", "_http", "_stream", "status")
 
@@ -51,7 +51,7 @@ class PendingReply:
         self._connection = connection
         self._http = http
         self._stream: web.StreamResponse | None = None
-        self.status = CUT_STATUS  # until it is sent
+        self.status = CUT_STATUS  # until the response is sent
 
     @property
     def peers(self) -> Peers:
@@ -87,15 +87,15 @@ class PendingReply:
         return await self._sent(self._ending(response))
 
     def refused(self, status: int, value: str) -> web.StreamResponse:
-        """Answer with an error, and read nothing more from the connection."""
+        """Answer with an error, and ignore all further input."""
         self.status, refusal = status, error(status, value)
-        assert refusal.head is not None, "an error has a head"
+        assert refusal.head is not None, "an error without a head"
         last = _Refusal(self._connection, refusal.body, status, _headers(refusal.head.headers))
         last.force_close()
         return last
 
     async def begin(self, head: ResponseHead) -> None:
-        """Begin a response of unknown length; for HTTP/1.0, closing the connection ends it."""
+        """Start a response of unknown length; in HTTP/1.0, closing the connection ends it."""
         self.status = head.status
         stream = web.StreamResponse(status=head.status, headers=_headers(head.headers))
         self._stream = self._ending(stream)
@@ -133,8 +133,8 @@ class PendingReply:
         self._connection.on_lost = callback
 
     async def _sent(self, response: web.StreamResponse) -> web.StreamResponse:
-        """Send a response to its end, ahead of the server library, to start the work deferred until then."""
-        with suppress(ConnectionError):  # the client has gone
+        """Send a whole response ahead of the server library, to start work deferred until after it."""
+        with suppress(ConnectionError):  # the client has disconnected
             await response.prepare(self._http)
             await response.write_eof()
         return response
@@ -144,7 +144,7 @@ class PendingReply:
         return self._stream or web.Response()
 
     def _ending(self, response: web.StreamResponse) -> web.StreamResponse:
-        if self._connection.makes_room or hdrs.UPGRADE in self._http.headers:
+        if self._connection.closes_after_response or hdrs.UPGRADE in self._http.headers:
             response.force_close()  # aiohttp loses data sent after a declined upgrade
         return response
 
@@ -168,7 +168,7 @@ class _Truncated(_Last):
 
 
 class _Refusal(_Last):
-    """A response to a client that may still be sending: closing with unread data would destroy it."""
+    """A response to a client that may still be sending; closing with unread data would destroy it."""
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Send the response, and wait until the client has closed or had time to read it."""
@@ -187,7 +187,7 @@ def _headers(headers: Headers) -> "CIMultiDict[str]":
 
 
 def _text(value: str) -> str:
-    """Decode a WSGI header, whose characters stand for bytes, to a text that is sent in UTF-8."""
+    """Decode a WSGI header, one byte per character, to text for sending as UTF-8."""
     return value.encode("latin-1").decode("utf-8", "replace")
 
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from payment_sandbox.storage.sqlite import StateFile
     from payment_sandbox.web.app import SandboxFlask
 
-FINISH_SECONDS: Final = 60.0  # for calls in progress; waiting calls are ended
+FINISH_SECONDS: Final = 60.0  # for calls in progress; waiting calls end at once
 
 
 @dataclass(eq=False)
 class Server:
-    """A sandbox in this process, made by ``build``."""
+    """A sandbox in this process, created by ``build``."""
 
     app: "SandboxFlask"
     url: str  # for merchants and payers
@@ -48,7 +48,7 @@ class Server:
     services: ServerServices
     registry: Registry
     ignored: Sequence[str]  # sentences about configuration that existing projects ignore
-    kept: "StateFile | DatabaseDriver | None"  # the durable storage, if any
+    state: "StateFile | DatabaseDriver | None"  # the durable storage, if any
     listener: SiteServer
     housekeeper: Housekeeper | None  # set if journals are stored or clients may create projects
     cluster: ClusterDuties | None  # set if several servers share their projects
@@ -74,7 +74,7 @@ class Server:
             send_owed(project)
 
     def listen(self, listener: SiteServer) -> None:
-        """Serve at an additional address, in place of one that took no connections."""
+        """Replace the listener of a server that accepted no connections."""
         self.listener.stop()
         self.listener, self.local_url, self.url = listener, listener.url, listener.url
         self.app.site.move(self.url)
@@ -100,8 +100,8 @@ class Server:
             self.housekeeper.stop()
         if self.cluster is not None:
             self.cluster.stop()
-        if self.kept is not None:
-            self.kept.close()
+        if self.state is not None:
+            self.state.close()
 
     def _end_waiting(self) -> None:
         for project in self.registry.loaded():
@@ -119,13 +119,13 @@ def build(config: ServerConfig) -> Server:
     """Bind the port and build the sandbox; serving begins with ``Server.start``.
 
     Raises:
-        PortTaken: the address is in use or does not belong to this host.
+        PortInUse: the address is in use or does not belong to this host.
         Invalid: the ``clock``, an address or a file is invalid, or a scenario is unknown.
         StateRefused: the ``state`` cannot be used.
     """
     courier = Courier(
         trusted=config.security.trusted_receivers,
-        stays_here=config.webhooks_stay_here,
+        local_only=config.webhooks_only_local,
         only_to=config.deliver_to,
     )
     services = ServerServices(courier, config.quotas, config.observer, freeze_memory=config.freeze_memory)
@@ -135,19 +135,19 @@ def build(config: ServerConfig) -> Server:
         if storage is not None:
             on_failure.callback(storage.close)
         registry, ignored = make_projects(services, storage, config)
-        place = _place(config, services, database, on_failure)
+        endpoint = _endpoint(config, services, database, on_failure)
         server = Server(
-            app=_app(config, services, registry, place),
-            url=place.url,
-            local_url=place.local_url,
+            app=_app(config, services, registry, endpoint),
+            url=endpoint.url,
+            local_url=endpoint.local_url,
             security=config.security,
             services=services,
             registry=registry,
             ignored=ignored,
-            kept=storage,
-            listener=place.listener,
+            state=storage,
+            listener=endpoint.listener,
             housekeeper=_housekeeper(config, registry, storage),
-            cluster=place.cluster,
+            cluster=endpoint.cluster,
         )
         on_failure.pop_all()
     return server
@@ -161,7 +161,7 @@ def _housekeeper(
     return Housekeeper(registry) if is_needed and not registry.is_shared else None
 
 
-class _Place(NamedTuple):
+class _Endpoint(NamedTuple):
     """A server's listener, its URL, and its cluster."""
 
     listener: SiteServer
@@ -170,37 +170,39 @@ class _Place(NamedTuple):
     cluster: ClusterDuties | None = None
 
 
-def _place(
+def _endpoint(
     config: ServerConfig,
     services: ServerServices,
     database: DatabaseDriver | None,
     on_failure: ExitStack,
-) -> _Place:
+) -> _Endpoint:
     """Return the configured listener, or an HTTP server that is closed ``on_failure``."""
     given, public_url = config.listener, (config.public_url or "").rstrip("/")
     if given is not None:
-        return _Place(given, given.url, public_url or given.url)
+        return _Endpoint(given, given.url, public_url or given.url)
     bound = bind(config.host, config.port, is_shared=config.is_worker)
     on_failure.callback(bound.close)
     port, tls = bound.getsockname()[1], config.security.tls
     with LOADING:
-        from payment_sandbox.serving.http import HttpServer  # deferred: other listeners need none
+        from payment_sandbox.serving.http import HttpServer  # deferred: other listeners do not need it
 
     cluster = database.cluster(reachable_url(config.host, port)) if database is not None else None
     listener = HttpServer(bound, tls, config.limits, cluster, services.courier.statistics)
-    reached = reachable_url(config.host, port, config.security.scheme)
-    return _Place(listener, url_of(config.host, port), public_url or reached, cluster)
+    reachable = reachable_url(config.host, port, config.security.scheme)
+    return _Endpoint(listener, url_of(config.host, port), public_url or reachable, cluster)
 
 
-def _app(config: ServerConfig, services: ServerServices, registry: Registry, place: _Place) -> "SandboxFlask":
+def _app(
+    config: ServerConfig, services: ServerServices, registry: Registry, endpoint: _Endpoint
+) -> "SandboxFlask":
     on_refused = config.observer.refused if config.observer is not None else None
     speaks_tls, counted = config.security.tls is not None, services.courier.statistics
     return make_app(
         registry,
-        public_url=place.url,
+        public_url=endpoint.url,
         control_token=config.control_token or None,
         allow_hosts=(config.host, *config.allow_hosts),
-        around=Around(on_refused, speaks_tls, place.cluster, counted),
+        around=Around(on_refused, speaks_tls, endpoint.cluster, counted),
     )
 
 
@@ -219,7 +221,7 @@ def description() -> str:
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
-    """Join the servers that share a database, if the configured storage is one."""
+    """Join the cluster of the configured database, if any."""
     if not isinstance(state, str) or not is_database(state):
         return None
     try:

@@ -24,7 +24,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
-AGAIN_SECONDS: Final = 1.0  # until a retry, if the database does not answer
+RETRY_SECONDS: Final = 1.0  # delay before a retry, if the database does not answer
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Pacer:
         self._changed = Condition(ranked_lock(PACER))  # type: ignore[arg-type]
         self._sequence = count()
         self._heap: list[tuple[float, int, Project]] = []
-        self._looked_at: dict[Project, float] = {}  # the valid heap entry of each project
+        self._scheduled: dict[Project, float] = {}  # the valid heap entry of each project
         self._stopped = False
         self._thread = Thread(target=self._run, name="pacer", daemon=True)
 
@@ -44,28 +44,28 @@ class Pacer:
         """Start the thread."""
         start(self._thread)
 
-    def notice(self, project: Project, least_seconds: float = 0.0) -> None:
+    def schedule(self, project: Project, least_seconds: float = 0.0) -> None:
         """Reschedule a project after a change of its agenda or clock."""
         seconds = project.real_seconds_until_due()
         if seconds is None:
             return
         with self._changed:
             at_seconds = monotonic_seconds() + max(min(seconds, SLEEP_SECONDS_MAX), least_seconds)
-            if project.is_deleted or self._looked_at.get(project, inf) <= at_seconds:
+            if project.is_deleted or self._scheduled.get(project, inf) <= at_seconds:
                 return
-            self._looked_at[project] = at_seconds
+            self._scheduled[project] = at_seconds
             heapq.heappush(self._heap, (at_seconds, next(self._sequence), project))
             self._changed.notify()
 
     def forget(self, project: Project) -> None:
         """Stop waking a project."""
         with self._changed:
-            if self._looked_at.pop(project, None) is not None:
+            if self._scheduled.pop(project, None) is not None:
                 self._heap = [entry for entry in self._heap if entry[2] is not project]
                 heapq.heapify(self._heap)
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -78,12 +78,12 @@ class Pacer:
                 run_due(project)
             except NotStored as failed:
                 log.warning("cannot run due events of project %s: %s", project.project_id, failed)
-                self.notice(project, AGAIN_SECONDS)
+                self.schedule(project, RETRY_SECONDS)
                 continue
             except Exception:
                 log.exception("due events of project %s failed", project.project_id)
-            self.notice(project)
-            del project  # so that it can be freed if it is deleted
+            self.schedule(project)
+            del project  # so that a deleted project can be freed
 
     def _next(self) -> Project | None:
         """Wait for the next due project; None when stopped."""
@@ -98,8 +98,8 @@ class Pacer:
                     self._changed.wait(seconds)
                     continue
                 heapq.heappop(self._heap)
-                if self._looked_at.get(project) == at_seconds:
-                    del self._looked_at[project]
+                if self._scheduled.get(project) == at_seconds:
+                    del self._scheduled[project]
                     return project
             return None
 
@@ -111,7 +111,7 @@ class Housekeeper:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._is_over = Event()
+        self._stopping = Event()
         self._thread = Thread(target=self._run, name="housekeeper", daemon=True)
 
     def start(self) -> None:
@@ -119,17 +119,18 @@ class Housekeeper:
         start(self._thread)
 
     def stop(self) -> None:
-        """Store the remaining records, and end."""
-        self._is_over.set()
+        """Store the remaining records, and stop the thread."""
+        self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(1.0)
-        self._keep_house()
+        self.clean_up()
 
     def _run(self) -> None:
-        while not self._is_over.wait(self.EVERY_SECONDS):
-            self._keep_house()
+        while not self._stopping.wait(self.EVERY_SECONDS):
+            self.clean_up()
 
-    def _keep_house(self) -> None:
+    def clean_up(self) -> None:
+        """Store new records of each project, and delete it if it has expired."""
         for project in self._registry.loaded():
             try:
                 if project.is_over() and not self._registry.is_shared:  # another server may be using it
@@ -143,14 +144,14 @@ class Housekeeper:
 
 
 class Observer(Protocol):
-    """Observes a server, like the log of ``serve``. Called on any thread; must return at once."""
+    """An observer of a server, such as the log of ``serve``. Called on any thread; must return at once."""
 
     def opened(self, project: Project) -> None:
-        """Note a created or loaded project, whose events can now be watched."""
+        """Handle a created or loaded project, whose events can now be watched."""
         ...
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
-        """Note a request refused before its project was known, so no journal has it."""
+        """Handle a request refused before its project was known, so that no journal records it."""
         ...
 
 
@@ -188,7 +189,7 @@ class ServerServices:
         self._freeze_memory = freeze_memory
 
     def carry(self, project: Project, epoch: Epoch) -> None:
-        """Deliver the webhooks in the epoch's outbox on another thread, or when this one waits."""
+        """Deliver the webhooks in the epoch's outbox on another thread, or on this one when it waits."""
         self.courier.carry(project, epoch)
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
@@ -205,10 +206,10 @@ class ServerServices:
 
     def wake(self, project: Project) -> None:
         """Reschedule the project's next check."""
-        self.pacer.notice(project)
+        self.pacer.schedule(project)
 
     def order_created(self) -> None:
-        """Collect garbage and freeze the rest, once every ``ORDERS_PER_FREEZE`` orders."""
+        """Collect garbage and freeze the remaining objects, once every ``ORDERS_PER_FREEZE`` orders."""
         if self._freeze_memory and next(self._orders) % ORDERS_PER_FREEZE == 0:
             gc.collect()
             gc.freeze()

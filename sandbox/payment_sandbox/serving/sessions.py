@@ -44,7 +44,7 @@ def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters
         with LOADING:
             import urllib3
 
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user asked for it
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user has chosen this
     adapter.init_poolmanager(CONNECTIONS_MAX, CONNECTIONS_MAX, ssl_context=trust.tls)
     session.mount("https://", adapter)
     session.verify = False if trust.file is None else str(trust.file)  # requests adds the file to the context
@@ -73,7 +73,7 @@ def direct_session(api_key: str | None = None) -> "requests.Session":
 NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
 NOT_TRUSTED: Final = "is not trusted: "
 CLOSED: Final = "{address} closed the connection without a response"
-SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match counts
+SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
     (ConnectionRefusedError, "connection refused: nothing listens on {address}"),
     (socket.gaierror, "the host name {host} cannot be resolved"),
     (
@@ -90,7 +90,7 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match counts
 )
 
 
-def trouble(error: BaseException, url: str) -> str:
+def describe_failure(error: BaseException, url: str) -> str:
     """Describe the failure of a request to this URL, in a sentence that names the address."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError) and cause.reason in NO_TLS:
@@ -109,7 +109,7 @@ def address_of(url: str) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the causes of an error, innermost first; requests and urllib3 keep them in several attributes."""
+    """Yield the causes of an error, innermost first; requests and urllib3 set various attributes."""
     causes: list[BaseException] = []
     remaining: list[object] = [error]
     while remaining:

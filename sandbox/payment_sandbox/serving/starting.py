@@ -31,7 +31,7 @@ class ClusterDuties(Shared, Protocol):
     """The cluster duties of a server whose projects are shared with others."""
 
     def start(self) -> None:
-        """Start them.
+        """Start the duties.
 
         Raises:
             NotStored: the database does not answer.
@@ -39,11 +39,11 @@ class ClusterDuties(Shared, Protocol):
         ...
 
     def drain(self, noticed_seconds: float) -> None:
-        """Report for this long that the server is draining, so that a load balancer notices."""
+        """Report the server as draining for ``noticed_seconds``, so that a load balancer notices."""
         ...
 
     def stop(self) -> None:
-        """Stop, and release all claims."""
+        """Stop the duties, and release all claims."""
         ...
 
 
@@ -51,7 +51,7 @@ class DatabaseDriver(Protocol):
     """A database that several servers share, once this one has joined them.
 
     Entry points of the group ``payment_sandbox.databases`` are functions that take the address and the
-    services of a server, and return one. Each is named for the scheme of its addresses.
+    services of a server, and return a driver. The name of an entry point is the scheme of its addresses.
     """
 
     def registry(
@@ -61,7 +61,7 @@ class DatabaseDriver(Protocol):
         ...
 
     def cluster(self, url: str) -> ClusterDuties:
-        """Return the cluster duties of the server at this URL, once its registry is made."""
+        """Return the cluster duties of the server at this URL; call it after ``registry``."""
         ...
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class DatabaseDriver(Protocol):
 
 
 POSTGRESQL: Final = "postgresql"
-OTHER_KEYS: Final = ("api_key", "scenario")  # keys of a declaration that are not settings
+NOT_SETTINGS: Final = ("api_key", "scenario")  # the other keys of a declaration
 
 
 class ProjectForm(SettingsForm):
@@ -159,7 +159,7 @@ def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredP
         violations.append(Violation("api_key", "is the key of another declared project"))
     keys |= {key} if key is not None else set()
     scenario, more = _scenario(item, catalogue)
-    settings = {name: value for name, value in item.items() if name not in OTHER_KEYS}
+    settings = {name: value for name, value in item.items() if name not in NOT_SETTINGS}
     return DeclaredProject(key or "", settings, scenario), violations + more
 
 
@@ -181,15 +181,15 @@ def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario |
 FIRST_NAME: Final = "sandbox"
 
 
-class Started(NamedTuple):
-    """The initial projects, and sentences about ignored configuration of projects that exist already."""
+class InitialProjects(NamedTuple):
+    """The initial projects, and sentences about configuration that existing projects ignore."""
 
     registry: Registry
     ignored: list[str]
 
 
 def is_database(state: str) -> bool:
-    """Whether the state is a PostgreSQL database rather than a file."""
+    """Return whether the state is a PostgreSQL database rather than a file."""
     return state.startswith((f"{POSTGRESQL}://", "postgres://"))
 
 
@@ -200,7 +200,7 @@ def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
 
 def make_projects(
     services: ServerServices, storage: "StateFile | DatabaseDriver | None", config: ServerConfig
-) -> Started:
+) -> InitialProjects:
     """Create the projects of the state file and project files, and the default one (CTL-04).
 
     Raises:
@@ -222,9 +222,9 @@ def make_projects(
             ignored += _ignored(registry.find(project.api_key), project)
             continue
         with suppress(AlreadyMade):  # another server, starting at the same time, was first
-            made, _ = registry.create(project.settings, api_key=project.api_key)
-            made.activate(project.scenario or default_scenario(), is_due=True)
-    return Started(registry, ignored)
+            created, _ = registry.create(project.settings, api_key=project.api_key)
+            created.activate(project.scenario or default_scenario(), is_due=True)
+    return InitialProjects(registry, ignored)
 
 
 def _all_declared(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:

@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 
 
 def start(thread: Thread) -> None:
-    """Start a thread that receives no SIGINT or SIGTERM, like the threads that it starts.
+    """Start a thread that blocks SIGINT and SIGTERM, as do the threads that it starts.
 
-    The system may deliver a signal to any thread that does not block it, and would not wake the main thread.
+    The system may deliver a signal to any thread that does not block it, without waking the main thread.
     """
     if not hasattr(signal, "pthread_sigmask"):  # no POSIX signals on this system
         thread.start()
@@ -38,7 +38,7 @@ def start(thread: Thread) -> None:
 
 @contextmanager
 def unmasked() -> Iterator[None]:
-    """Unblock signals inside, for foreign code whose child processes must receive them."""
+    """Unblock signals in the context, for foreign code whose child processes must receive them."""
     if not hasattr(signal, "pthread_sigmask") or current_thread() is main_thread():
         yield
         return
@@ -50,7 +50,7 @@ def unmasked() -> Iterator[None]:
 
 
 class Threads:
-    """Daemon threads started on demand, with a few kept for reuse; a stuck thread blocks no other job."""
+    """Daemon threads, started on demand and reused; a stuck thread blocks no other job."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -60,7 +60,7 @@ class Threads:
         self._process = os.getpid()
 
     def run(self, job: Job) -> bool:
-        """Run a job on an idle thread, or on a new one; False after ``stop``."""
+        """Run a job on an idle thread or a new one; return False after ``stop``."""
         with self._lock:
             if self._stopped:
                 return False
@@ -89,12 +89,12 @@ class Threads:
                 job()
             except BaseException:
                 log.exception("a job of a %s thread failed", self._name)
-            del job  # so that its project can be freed if it is deleted
-            if not self._keep(inbox):
+            del job  # so that a deleted project can be freed
+            if not self._park(inbox):
                 return
 
-    def _keep(self, inbox: "SimpleQueue[Job | None]") -> bool:
-        """Keep an idle thread for the next job, unless there are enough."""
+    def _park(self, inbox: "SimpleQueue[Job | None]") -> bool:
+        """Reserve an idle thread for the next job, unless enough threads are idle."""
         with self._lock:
             if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
                 return False
@@ -108,11 +108,11 @@ def on_thread(
     work: Callable[[], Any],
     ended: Callable[[], None] = lambda: None,
 ) -> "Future[Any]":
-    """Run work on a thread with ``run``; returns a future of the event loop for its result.
+    """Run work on a thread with ``run``; return a future of the event loop for its result.
 
     The event loop calls ``ended`` at the end of the work, even if the future was cancelled.
     """
-    made: Future[Any] = loop.create_future()
+    future: Future[Any] = loop.create_future()
 
     def job() -> None:
         try:
@@ -120,20 +120,20 @@ def on_thread(
         except BaseException as error:
             result, failed = None, error
         with suppress(RuntimeError):  # the loop has stopped
-            loop.call_soon_threadsafe(_settle, made, result, failed, ended)
+            loop.call_soon_threadsafe(_settle, future, result, failed, ended)
 
     run(job)
-    return made
+    return future
 
 
 def _settle(
-    made: "Future[Any]", result: Any, failed: BaseException | None, ended: Callable[[], None]
+    future: "Future[Any]", result: Any, failed: BaseException | None, ended: Callable[[], None]
 ) -> None:
     """Set the result or exception of a future, unless it was cancelled."""
     ended()
-    if made.done():
+    if future.done():
         return
     if failed is not None:
-        made.set_exception(failed)
+        future.set_exception(failed)
     else:
-        made.set_result(result)
+        future.set_result(result)

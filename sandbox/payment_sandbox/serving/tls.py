@@ -1,4 +1,4 @@
-"""Certificates: the sandbox's own authority, the server's certificate, and the trust in receivers."""
+"""Certificates: the sandbox's own authority, the server's certificate, and trust for receivers."""
 
 import os
 import ssl
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
-AUTHORITY_FILE: Final = "ca-key.pem"  # holds the certificate, too, so that the two always match
+AUTHORITY_FILE: Final = "ca-key.pem"  # includes the certificate, so that the two always match
 VALID_FOR: Final = timedelta(days=365)  # some systems refuse more than 825 days
 OTHERS_BITS: Final = 0o077  # permission bits of group and others
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
@@ -48,8 +48,8 @@ def own_context(names: Iterable[str]) -> ssl.SSLContext:
     """Create a server context with a new certificate for these names, from the sandbox's own authority.
 
     Raises:
-        CertificateRefused: the authority's files cannot be read or written, or are damaged, or a name is no
-            host name.
+        CertificateRefused: the authority's files are damaged or inaccessible, or a name is not a host
+            name.
     """
     authority = _authority()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -73,11 +73,11 @@ def _refuse_name(name: str) -> None:
         idna.encode(name, uts46=True)
     except idna.IDNAError as error:
         raise CertificateRefused(
-            f"--tls: no certificate can be made for {name!r}: names have letters, digits, hyphens and dots"
+            f"--tls: a certificate cannot name {name!r}: host names have letters, digits, hyphens and dots"
         ) from error
 
 
-def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
     """Create a server context with a certificate from files; ``key`` may be in the same file.
 
     Raises:
@@ -128,12 +128,12 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
 
 def served_names(host: str, public_host: str | None, allowed: Iterable[str]) -> Iterator[str]:
     """Yield the names and addresses of a server, for its certificate."""
-    yield from (name for name in (host, public_host, *allowed) if name and not _is_everywhere(name))
-    if _is_everywhere(host):
+    yield from (name for name in (host, public_host, *allowed) if name and not _is_unspecified(name))
+    if _is_unspecified(host):
         yield from own_addresses()
 
 
-def _is_everywhere(name: str) -> bool:
+def _is_unspecified(name: str) -> bool:
     with suppress(ValueError):
         return ip_address(name).is_unspecified
     return False
@@ -150,30 +150,30 @@ def _authority() -> "trustme.CA":
         ) from error
 
     folder = authority_folder()
-    made, shown = folder / AUTHORITY_FILE, folder / CERTIFICATE_FILE
+    private, public = folder / AUTHORITY_FILE, folder / CERTIFICATE_FILE
     try:
-        if not made.exists():
+        if not private.exists():
             authority = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="only for tests")
             folder.mkdir(parents=True, exist_ok=True)
-            _write_once(made, authority.private_key_pem.bytes() + authority.cert_pem.bytes())
-        pem = made.read_bytes()
+            _write_once(private, authority.private_key_pem.bytes() + authority.cert_pem.bytes())
+        pem = private.read_bytes()
         authority = trustme.CA.from_pem(pem, pem)
-        if not shown.exists() or shown.read_bytes() != authority.cert_pem.bytes():
-            _write(shown, authority.cert_pem.bytes(), 0o644)
+        if not public.exists() or public.read_bytes() != authority.cert_pem.bytes():
+            _write(public, authority.cert_pem.bytes(), 0o644)
         return authority
     except OSError as error:
         raise CertificateRefused(f"--tls: cannot use {folder}: {str(error.strerror).lower()}") from error
     except ValueError as error:
         raise CertificateRefused(
-            f"--tls: {made} is damaged; delete it, and trust the new {shown.name}"
+            f"--tls: {private} is damaged; delete it, and trust the new {public.name}"
         ) from error
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    """Write a key unless it exists; if another server has written one meanwhile, keep that."""
+    """Write a key unless the file exists, also if another server has just written one."""
     with _folder_lock(path.parent), _temporary_file(path, data, 0o600) as part, suppress(FileExistsError):
         if not path.exists():
-            part.rename(path)  # without a lock, so this must not replace a file
+            part.rename(path)  # without a lock (on Windows), rename never replaces a file
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
@@ -184,7 +184,7 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 @contextmanager
 def _folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder against other servers' writes; not every volume has hard links."""
+    """Lock a folder against writes of other servers; hard links would not work on every volume."""
     descriptor = _locked(folder)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Fair scheduling of work: one piece of each project in turn."""
+"""Fair scheduling of work: round-robin over projects."""
 
 from asyncio import AbstractEventLoop, Future
 from collections import Counter, deque
@@ -23,7 +23,7 @@ class Waiting:
         self._lock = Lock()
 
     def begin(self, share: str) -> bool:
-        """Count one more; False if the limit is reached."""
+        """Count one more call; return False if the limit is reached."""
         with self._lock:
             if self._count >= self._most or self._by_share[share] >= self._most * 2 // 3:
                 return False
@@ -32,7 +32,7 @@ class Waiting:
             return True
 
     def end(self, share: str) -> None:
-        """Count one fewer."""
+        """Count one call less."""
         with self._lock:
             self._count -= 1
             self._by_share[share] -= 1
@@ -41,7 +41,7 @@ class Waiting:
 
     @contextmanager
     def counted(self, share: str) -> Iterator[bool]:
-        """Count one more while inside; yields False if the limit is reached."""
+        """Count one more call in the context; yield False if the limit is reached."""
         may_wait = self.begin(share)
         try:
             yield may_wait
@@ -54,7 +54,7 @@ class ByShare(Generic[Item]):
     """A round-robin queue over projects; within a project, first in, first out."""
 
     def __init__(self) -> None:
-        self._queues: dict[str, deque[Item]] = {}  # by project, the next one first
+        self._queues: dict[str, deque[Item]] = {}  # by project, the next project first
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -64,7 +64,7 @@ class ByShare(Generic[Item]):
         self._queues.setdefault(share, deque()).append(item)
 
     def take(self) -> tuple[str, Item]:
-        """Take the next project, and its oldest item."""
+        """Remove and return the oldest item of the next project."""
         share = next(iter(self._queues))
         queue = self._queues.pop(share)
         item = queue.popleft()
@@ -74,7 +74,7 @@ class ByShare(Generic[Item]):
 
 
 class Lane:
-    """Runs work on a few threads at once: round-robin over projects, first in, first out within each."""
+    """Runs work on a few threads: round-robin over projects, first in, first out within a project."""
 
     def __init__(self, loop: AbstractEventLoop, threads: Threads, running_max: int, waiting: Waiting) -> None:
         self._loop = loop
@@ -85,26 +85,26 @@ class Lane:
         self._queue = ByShare[Callable[[], None]]()
 
     def run(self, share: str, work: "Callable[[Turn], Result]") -> "Future[Result]":
-        """Run ``work`` when it is its turn; returns a future. Call it on the event loop."""
+        """Run ``work`` in its turn; return a future for the result. Call it on the event loop."""
         turn = Turn(self, share, self._waiting)
 
         def queue(job: Callable[[], None]) -> None:
             self._queue.put(share, job)
-            self._go_on()
+            self._start_next()
 
         return on_thread(self._loop, queue, lambda: work(turn), turn.end)
 
     def pass_on_soon(self) -> None:
-        """Note that a job waits. Call it on the job's thread."""
+        """Start the next job, because one waits. Call it on the job's thread."""
         with suppress(RuntimeError):  # the loop has stopped
             self._loop.call_soon_threadsafe(self.pass_on)
 
     def pass_on(self) -> None:
-        """Note that a job has ended, or waits. Call it on the event loop."""
+        """Start the next job, because one has ended or waits. Call it on the event loop."""
         self._running -= 1
-        self._go_on()
+        self._start_next()
 
-    def _go_on(self) -> None:
+    def _start_next(self) -> None:
         while self._queue and self._running < self._running_max:
             _, job = self._queue.take()
             self._running += 1
@@ -120,14 +120,14 @@ class Turns:
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
         self._queue = ByShare[Future[None]]()
-        self._is_given = False  # in this iteration
+        self._is_taken = False  # the turn of this iteration
 
     def take(self) -> bool:
         """Take the turn of this iteration, if it is free; the caller's work must not block."""
-        if self._is_given:
+        if self._is_taken:
             return False
-        self._is_given = True
-        self._loop.call_soon(self._give_next)
+        self._is_taken = True
+        self._loop.call_soon(self._grant_next)
         return True
 
     def wait(self, share: str) -> "Future[None]":
@@ -136,10 +136,10 @@ class Turns:
         self._queue.put(share, turn)
         return turn
 
-    def _give_next(self) -> None:
-        self._is_given = bool(self._queue)
-        if self._is_given:
-            self._loop.call_soon(self._give_next)
+    def _grant_next(self) -> None:
+        self._is_taken = bool(self._queue)
+        if self._is_taken:
+            self._loop.call_soon(self._grant_next)
             _, turn = self._queue.take()
             if not turn.done():
                 turn.set_result(None)
@@ -162,7 +162,7 @@ class Turn:
             self._lane.pass_on()
 
     def begin_waiting(self) -> bool:
-        """Let another job run; False if too many wait already. Call it on the job's thread."""
+        """Let another job run; return False if too many jobs wait. Call it on the job's thread."""
         if not self._is_waiting and self._waiting.begin(self._share):
             self._is_waiting = True
             self._lane.pass_on_soon()

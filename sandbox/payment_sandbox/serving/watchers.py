@@ -1,4 +1,4 @@
-"""Event streams, woken together: one call per publication for all watchers of a project."""
+"""Event streams; one wake-up per publication for all watchers of a project."""
 
 from asyncio import AbstractEventLoop, Event, timeout
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
-WOKEN_MAX: Final = 16  # watchers, at once
+WAKE_BATCH: Final = 16  # watchers per iteration of the event loop
 
 
 class Watchers:
@@ -72,12 +72,12 @@ class _Audience:
         self.waiting: set[Event] = set()
         self._loop = loop
         self._stream = stream  # any of the streams: they all have the same interval
-        self._is_called = False
+        self._is_scheduled = False
 
     def call(self) -> None:
-        """Schedule one wake-up of all watchers for the publications until then. Call it on any thread."""
-        if not self._is_called:
-            self._is_called = True
+        """Schedule a wake-up of all watchers, unless one is scheduled. Call it on any thread."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
             with suppress(RuntimeError):  # the loop has stopped
                 self._loop.call_soon_threadsafe(self._wait)
 
@@ -86,12 +86,12 @@ class _Audience:
         self._loop.call_later(self._stream.batch_seconds, self._wake)
 
     def _wake(self) -> None:
-        self._is_called = False
+        self._is_scheduled = False
         self._wake_some(list(self.waiting))
 
     def _wake_some(self, waiting: list[Event]) -> None:
-        """Wake a few watchers, and the others after the requests that have come meanwhile."""
-        for news in waiting[:WOKEN_MAX]:
+        """Wake a batch of watchers; wake the next batch after pending requests."""
+        for news in waiting[:WAKE_BATCH]:
             news.set()
-        if len(waiting) > WOKEN_MAX:
-            self._loop.call_soon(self._wake_some, waiting[WOKEN_MAX:])
+        if len(waiting) > WAKE_BATCH:
+            self._loop.call_soon(self._wake_some, waiting[WAKE_BATCH:])

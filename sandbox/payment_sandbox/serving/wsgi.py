@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Request(NamedTuple):
-    """One received request; of a body over its limit, only the beginning is kept."""
+    """A received request; a body over the limit is truncated."""
 
     method: str
     target: bytes
@@ -98,7 +98,7 @@ class Run:
         return self.head is None or self.head.has_length
 
     def _whole(self) -> BufferedResponse:
-        """The complete response, or the part before a cut."""
+        """Return the complete response, or the part before a cut."""
         body: list[bytes] = []
         try:
             body.extend(self.pieces)
@@ -109,7 +109,7 @@ class Run:
         return BufferedResponse(self.head, b"".join(body), is_cut=False)
 
     def close(self) -> None:
-        """Close the response, as PEP 3333 demands once it is sent."""
+        """Close the sent response, as PEP 3333 demands."""
         close = getattr(self.pieces, "close", None)
         if close is not None:
             try:
@@ -147,7 +147,7 @@ def _connection_environment(peers: Peers) -> dict[str, Any]:
 
 
 def environment(request: Request, peers: Peers) -> dict[str, Any]:
-    """Build a request's WSGI environment, with the length of the whole body even if only part is kept."""
+    """Build a request's WSGI environment, with the full length even of a truncated body."""
     path, _, query = request.target.partition(b"?")
     environ: dict[str, Any] = {
         **_connection_environment(peers),
@@ -173,9 +173,9 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def variable_of(header: str) -> str | None:
-    """Return the WSGI variable of a header; None if it has none, or would collide with another header."""
+    """Return the WSGI variable of a header; None for no variable, or one that another header could use."""
     name = header.upper().replace("-", "_")
-    if "_" in header or name == "TRANSFER_ENCODING":  # the body is passed on decoded
+    if "_" in header or name == "TRANSFER_ENCODING":  # the body is already decoded
         return None
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
 
@@ -186,7 +186,7 @@ def _variable_of(header: bytes) -> str | None:
 
 
 def error_bytes(status: int, value: str) -> bytes:
-    """Build the body of an error of the server itself, in the shape of the application's errors."""
+    """Build the body of an error of the server itself, in the format of the application's errors."""
     return json.dumps(error_body(status, TYPE_OF_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
 
 

@@ -1,5 +1,5 @@
-"""For test suites: a sandbox in the process of the suite, without sockets.
+"""A sandbox in the process of a test suite, without sockets.
 
 Others import ``access``, ``books``, ``clients.in_process``, ``project``, ``rehearsed_test``, ``reviews``,
-``servers``, ``shops.pressing``, ``shops.tracebacks`` and ``unittesting``.
+``servers``, ``shops.submitting``, ``shops.tracebacks`` and ``unittesting``.
 """

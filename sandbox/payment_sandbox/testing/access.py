@@ -1,4 +1,4 @@
-"""The way to a sandbox: in this process, or the one at ``SANDBOX_URL``."""
+"""Access to a sandbox in this process, or to the one at ``SANDBOX_URL``."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.client.client import SandboxClient, Transport
 from payment_sandbox.loading import LOADING
-from payment_sandbox.serving.sessions import direct_session, trouble
+from payment_sandbox.serving.sessions import describe_failure, direct_session
 
 if TYPE_CHECKING:
     import requests
@@ -21,11 +21,11 @@ HEALTH_TIMEOUT_SECONDS: Final = 10.0
 
 
 class SandboxNotFound(RuntimeError):
-    """There is no sandbox at ``SANDBOX_URL``; the message says what is there instead."""
+    """No sandbox answers at ``SANDBOX_URL``; the message describes the failure."""
 
 
 class Access:
-    """A sandbox in this process, or a running one: its address, and clients for it."""
+    """A sandbox in this process or another one, with its address and clients."""
 
     def __init__(
         self,
@@ -40,33 +40,33 @@ class Access:
 
         Raises:
             SandboxNotFound: no sandbox answers at ``base_url``.
-            Invalid: a file in a scenario folder is wrong.
+            Invalid: a file in a scenario folder is invalid.
         """
         self.in_process: Server | None = None
         self.base_url = base_url or ""
         self._control_token = control_token
         self._interceptions: Interceptions | None = None
-        self._is_deaf = False
+        self._has_no_port = False
         if base_url is None:
             self.in_process = self._started(scenario_folders)
             self.base_url = self.in_process.url
         else:
-            self.base_url = _checked(base_url)
-        self._transport = self._made_transport()  # shared by all projects, to save connections
+            self.base_url = _verified(base_url)
+        self._transport = self._new_transport()  # shared by all projects, to save connections
 
     def _started(self, scenario_folders: Sequence[Path]) -> "Server":
-        with collecting_later(), LOADING:
-            from payment_sandbox.serving.config import ServerConfig  # here, so that other suites load none
-            from payment_sandbox.serving.listeners import Nowhere, OnFirstConnection
+        with garbage_collection_paused(), LOADING:
+            from payment_sandbox.serving.config import ServerConfig  # deferred: other suites load no server
+            from payment_sandbox.serving.listeners import NoPort, OnFirstConnection
             from payment_sandbox.serving.server import build
 
         try:
-            listener: OnFirstConnection | Nowhere = OnFirstConnection()
-        except RuntimeError:  # pytest-socket and its like
-            listener, self._is_deaf = Nowhere(), True
+            listener: OnFirstConnection | NoPort = OnFirstConnection()
+        except RuntimeError:  # from pytest-socket and similar plugins
+            listener, self._has_no_port = NoPort(), True
         try:
             server = build(
-                ServerConfig(listener=listener, scenario_folders=scenario_folders, webhooks_stay_here=True)
+                ServerConfig(listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True)
             )
         except BaseException:
             listener.stop()
@@ -74,17 +74,17 @@ class Access:
         server.start()
         return server
 
-    def listen_again(self) -> None:
-        """Listen, if sockets were forbidden when the server started and no longer are."""
+    def retry_listening(self) -> None:
+        """Listen, if sockets were forbidden at the start of the server and are allowed now."""
         server = self.in_process
-        if server is None or not self._is_deaf:
+        if server is None or not self._has_no_port:
             return
         with LOADING:
             from payment_sandbox.serving.listeners import OnFirstConnection
 
         with suppress(RuntimeError):
             server.listen(OnFirstConnection())
-            self.base_url, self._is_deaf = server.url, False
+            self.base_url, self._has_no_port = server.url, False
 
     def session_for(self, api_key: str) -> "requests.Session":
         """Create a session with the key set; it uses no sockets if the server is in this process."""
@@ -102,12 +102,12 @@ class Access:
         )
 
     def project_of(self, api_key: str) -> "Project | None":
-        """The project of a key, if the server is in this process."""
+        """Return the project of a key, if the server is in this process."""
         return self.in_process.registry.find(api_key) if self.in_process is not None else None
 
     @property
     def interceptions(self) -> "Interceptions":
-        """The providers whose requests come to this server.
+        """The interceptions of requests to providers.
 
         Raises:
             RuntimeError: the server runs in another process.
@@ -121,7 +121,7 @@ class Access:
             self._interceptions = Interceptions(self.in_process)
         return self._interceptions
 
-    def _made_transport(self) -> Transport:
+    def _new_transport(self) -> Transport:
         if self.in_process is None:
             return direct_session()
         with LOADING:
@@ -139,8 +139,8 @@ class Access:
 
 
 @contextmanager
-def collecting_later() -> Iterator[None]:
-    """Collect no garbage while much is loaded: it takes time, and finds nothing."""
+def garbage_collection_paused() -> Iterator[None]:
+    """Pause garbage collection in the context, during which it would only cost time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -150,8 +150,8 @@ def collecting_later() -> Iterator[None]:
             gc.enable()
 
 
-def _checked(base_url: str) -> str:
-    """The address of a sandbox that answers, without its last slash."""
+def _verified(base_url: str) -> str:
+    """Check that a sandbox answers; return its address without a trailing slash."""
     url = base_url.rstrip("/")
     if "://" not in url:
         raise SandboxNotFound(f"SANDBOX_URL is {base_url!r}, without a scheme: use http://{url}")
@@ -160,7 +160,7 @@ def _checked(base_url: str) -> str:
             answer = session.get(f"{url}/health/", timeout=HEALTH_TIMEOUT_SECONDS)
         except (OSError, ValueError) as error:
             raise SandboxNotFound(
-                f"no sandbox answers at SANDBOX_URL {url} ({trouble(error, url)}); "
+                f"no sandbox answers at SANDBOX_URL {url} ({describe_failure(error, url)}); "
                 "start one with payment-sandbox serve, or unset SANDBOX_URL"
             ) from None
     try:
@@ -168,5 +168,5 @@ def _checked(base_url: str) -> str:
     except (ValueError, KeyError, TypeError):
         is_sandbox = False
     if not is_sandbox:
-        raise SandboxNotFound(f"what answers at SANDBOX_URL {url} is not a payment sandbox")
+        raise SandboxNotFound(f"the server at SANDBOX_URL {url} is not a payment sandbox")
     return url

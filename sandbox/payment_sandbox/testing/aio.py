@@ -1,4 +1,4 @@
-"""Methods and the clock of a project for ``async`` tests: the event loop goes on while the sandbox works."""
+"""Methods and the clock of a project for ``async`` tests, without blocking the event loop."""
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -10,42 +10,44 @@ from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.loading import LOADING
 
 Result = TypeVar("Result")
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 __tracebackhide__ = ends_at_caller
 
 
-async def run_blocking(call: Callable[Given, Result], *given: Given.args, **options: Given.kwargs) -> Result:
-    """Run a blocking call on another thread while the event loop goes on.
+async def run_blocking(
+    call: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
+) -> Result:
+    """Run a blocking call on another thread while the event loop continues.
 
-    The traceback of a refusal has nothing of that thread.
+    The traceback of a refusal omits that thread.
     """
     with LOADING:
-        from payment_sandbox.testing.loops import run_blocking as run  # here, because few suites have a loop
+        from payment_sandbox.testing.loops import run_blocking as run  # deferred: few suites have a loop
 
     try:
-        return await run(call, *given, **options)
+        return await run(call, *arguments, **options)
     except SandboxError as refused:
         raise refused.with_traceback(None) from None
 
 
 def awaited(
-    method: Callable[Concatenate[Any, Given], Result], owner: str
-) -> Callable[Concatenate[Any, Given], Coroutine[Any, Any, Result]]:
-    """A method to await, with the parameters, the result and the text of a blocking one.
+    method: Callable[Concatenate[Any, Arguments], Result], owner: str
+) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]:
+    """Turn a blocking method into one to await, with the same parameters, result and docstring.
 
-    ``owner`` names the attribute with the object whose method it is.
+    ``owner`` is the attribute with the object of the blocking method.
     """
 
     @wraps(method)
-    async def run(self: Any, /, *given: Given.args, **options: Given.kwargs) -> Result:
-        return await run_blocking(method, getattr(self, owner), *given, **options)
+    async def run(self: Any, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        return await run_blocking(method, getattr(self, owner), *arguments, **options)
 
     return run
 
 
 class AsyncClock:
-    """The project's clock."""
+    """The project's clock, for ``async`` tests."""
 
     def __init__(self, clock: SandboxClock) -> None:
         self._clock = clock

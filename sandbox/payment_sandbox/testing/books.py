@@ -1,4 +1,4 @@
-"""What a shop believes of its purchases, for those who compare it with what the service knows."""
+"""The books of a shop: its own record of purchases, for comparison with the service."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class BookEntry:
-    """What a shop believes of one purchase; all amounts are cents.
+    """The shop's record of one purchase; all amounts are cents.
 
-    ``orders`` are the ids of all payment orders that it created for the purchase. ``shipped`` is the price of
-    what has left the shop. ``refunded`` is what the customer was given back.
+    ``orders`` lists the ids of all payment orders for the purchase. ``shipped`` is the price of the shipped
+    goods. ``refunded`` is the amount returned to the customer.
     """
 
     purchase: str
@@ -23,10 +23,10 @@ class BookEntry:
 
     @classmethod
     def read(cls, entry: Any) -> "BookEntry":
-        """An entry, or a mapping with its fields.
+        """Convert an entry, or a mapping with its fields.
 
         Raises:
-            ValueError: it is something else, or has other fields.
+            ValueError: the value is neither, or has other fields.
         """
         if isinstance(entry, cls):
             return entry

@@ -1,4 +1,4 @@
-"""Which event loop awaits a call; light, because every project needs it and few have a loop."""
+"""The event loop that awaits a call; without heavy imports, because every project loads this module."""
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -8,22 +8,22 @@ Work = Callable[[], Awaitable[None]]
 
 
 class TimeLimit(Exception):
-    """A coroutine took too long and was cancelled; the cause shows where it was."""
+    """A coroutine took too long and was cancelled; the cause shows its position."""
 
 
 class Loop(Protocol):
-    """A running event loop, for use from the threads that it started."""
+    """A running event loop, for use from its worker threads."""
 
     def run(self, work: Work, limit_seconds: float) -> None:
-        """Run a coroutine on the loop, and return once it has ended.
+        """Run a coroutine on the loop, and return at its end.
 
         Raises:
-            TimeLimit: it took longer than the limit, and was cancelled.
+            TimeLimit: the coroutine took longer than the limit, and was cancelled.
         """
         ...
 
     def call(self, work: Callable[[], None]) -> None:
-        """Run a function on the loop's thread, and return once it has ended."""
+        """Run a function on the loop's thread, and return at its end."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Calls a WSGI application as a server would (PEP 3333)."""
+"""Calls a WSGI application in the manner of a server (PEP 3333)."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -26,19 +26,19 @@ class WsgiHead(NamedTuple):
 
     @property
     def code(self) -> int:
-        """Return the status as a number."""
+        """The status as a number."""
         return int(self.status.partition(" ")[0])
 
 
 @contextmanager
 def opened(
-    application: "WSGIApplication", environ: dict[str, Any], begun: Callable[[WsgiHead], None]
+    application: "WSGIApplication", environ: dict[str, Any], on_head: Callable[[WsgiHead], None]
 ) -> Iterator[Iterator[bytes]]:
-    """Yield a response body's chunks; ``begun`` receives its head. The body is always closed."""
+    """Yield the chunks of a response body, and close it at the end; ``on_head`` receives the head."""
     written: list[bytes] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        begun(WsgiHead(status, headers))
+        on_head(WsgiHead(status, headers))
         return written.append
 
     pieces = application(environ, start_response)
@@ -51,7 +51,7 @@ def opened(
 
 
 def _in_order(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Chunks passed to ``write`` come before the chunk that the application yields after them."""
+    """Yield chunks passed to ``write`` before the next chunk from the application."""
     for piece in pieces:
         yield from written
         written.clear()
@@ -60,12 +60,12 @@ def _in_order(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def host_of(parts: SplitResult) -> str:
-    """The ``Host`` header of a request to a URL."""
+    """Return the ``Host`` header of a request to a URL."""
     return parts.netloc.rpartition("@")[2]
 
 
 def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:
-    """Build a request's environment as a server does (PEP 3333)."""
+    """Build the WSGI environment of a request (PEP 3333)."""
     parts = urlsplit(url)
     environ = {
         "REQUEST_METHOD": method,
@@ -94,12 +94,12 @@ def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str,
 
 
 def body_of(environ: dict[str, Any]) -> bytes:
-    """Read a request's body; one that came in chunks has no length, but ends where its server ends it."""
+    """Read the body of a request; a chunked body has no length, but a terminated stream."""
     source = environ["wsgi.input"]
     length = environ.get("CONTENT_LENGTH")
     if environ.get("wsgi.input_terminated") or (not length and isinstance(source, BytesIO)):
         return bytes(source.read())
-    return bytes(source.read(int(length))) if length else b""  # more could be waited for without end
+    return bytes(source.read(int(length))) if length else b""  # reading more could block forever
 
 
 class Posted(NamedTuple):

@@ -1,4 +1,4 @@
-"""Event loops: blocking calls that leave the loop free, and a shop's coroutines on the loop of the test."""
+"""Event loops: blocking calls outside the loop, and a shop's coroutines on the test's loop."""
 
 import asyncio
 import sys
@@ -12,19 +12,21 @@ from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit, Work
 
-FAREWELL_SECONDS: Final = 1.0  # for what a coroutine does after it is cancelled
+CLEANUP_SECONDS: Final = 1.0  # for the cleanup of a cancelled coroutine
 
 Result = TypeVar("Result")
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 
-async def run_blocking(work: Callable[Given, Result], *given: Given.args, **options: Given.kwargs) -> Result:
-    """Run a blocking call on another thread while the event loop goes on; works on asyncio and trio."""
+async def run_blocking(
+    work: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
+) -> Result:
+    """Run a blocking call on another thread while the event loop (asyncio or trio) continues."""
     trio = _trio()
 
     def run() -> Result:
         CALLING_LOOP.set(_Trio(trio, token) if trio is not None else Asyncio(loop))
-        return work(*given, **options)
+        return work(*arguments, **options)
 
     if trio is not None:
         token = trio.lowlevel.current_trio_token()
@@ -35,39 +37,39 @@ async def run_blocking(work: Callable[Given, Result], *given: Given.args, **opti
 
 
 def _trio() -> Any:
-    """The trio module, if this code runs on it."""
+    """Return the trio module, if this code runs on trio."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_run() else None
 
 
-def is_running_here() -> bool:
-    """Whether an event loop runs on this thread, so that no other can."""
+def has_running_loop() -> bool:
+    """Return whether an event loop runs on this thread, so that no other loop can."""
     return asyncio._get_running_loop() is not None or _trio() is not None
 
 
 def new_event() -> Any:
-    """An event of the library whose loop runs here: with ``set()`` and ``await wait()``."""
+    """Create an event of the running library (asyncio or trio), with ``set()`` and ``await wait()``."""
     trio = _trio()
     return trio.Event() if trio is not None else asyncio.Event()
 
 
 class Asyncio:
-    """A running event loop of asyncio, for use from other threads."""
+    """A running asyncio event loop, for use from other threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def run(self, work: Work, limit_seconds: float) -> None:
-        """Run a coroutine on the loop. The limit is in real time, whatever time the loop has.
+        """Run a coroutine on the loop. The limit is in real time, even if the loop's time is frozen.
 
         Raises:
-            TimeLimit: it took longer than the limit, and was cancelled.
+            TimeLimit: the coroutine took longer than the limit, and was cancelled.
         """
 
         ended = Event()
 
         async def run() -> None:
-            CALLING_LOOP.set(None)  # what it calls is called on the loop's own thread
+            CALLING_LOOP.set(None)  # nested calls run on the loop's own thread
             try:
                 await work()
             finally:
@@ -77,19 +79,19 @@ class Asyncio:
         try:
             future.result(limit_seconds)
         except TimeoutError:
-            if future.done():  # it is the coroutine's own
+            if future.done():  # the error is the coroutine's own
                 raise
             future.cancel()
-            ended.wait(FAREWELL_SECONDS)
+            ended.wait(CLEANUP_SECONDS)
             raise TimeLimit from None
 
     def call(self, work: Callable[[], None]) -> None:
-        """Run a function on the loop's thread, as if no loop ran there."""
+        """Run a function on the loop's thread, as if that thread had no running loop."""
         ended: Future[None] = Future()
 
         def run() -> None:
             CALLING_LOOP.set(None)
-            asyncio._set_running_loop(None)  # so that it can run coroutines as it does in production
+            asyncio._set_running_loop(None)  # so that the function can run coroutines, as in production
             try:
                 work()
             except BaseException as error:
@@ -130,10 +132,10 @@ class _Trio:
 
 
 async def within(work: Work, limit_seconds: float) -> None:
-    """Run a coroutine; cancel it after the limit, and give it a moment to end.
+    """Run a coroutine; at the limit, cancel it and wait briefly for its cleanup.
 
     Raises:
-        TimeLimit: it was cancelled.
+        TimeLimit: the coroutine was cancelled.
     """
     task = asyncio.ensure_future(work())
     done, _ = await asyncio.wait({task}, timeout=limit_seconds)
@@ -141,14 +143,14 @@ async def within(work: Work, limit_seconds: float) -> None:
         task.result()
         return
     task.cancel()
-    await asyncio.wait({task}, timeout=FAREWELL_SECONDS)
+    await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
     if task.done() and not task.cancelled():
-        task.exception()  # it comes too late, but asyncio reports what nobody asks for
+        task.exception()  # too late, but asyncio would report an exception never retrieved
     raise TimeLimit
 
 
 class OwnLoop:
-    """An event loop that runs only while a coroutine does, on the thread that waits for it."""
+    """An event loop on the waiting thread; runs only during a coroutine."""
 
     def __init__(self) -> None:
         self._loop = RealTimeLoop()
@@ -157,23 +159,23 @@ class OwnLoop:
         """Run a coroutine on this thread.
 
         Raises:
-            TimeLimit: it took longer than the limit, and was cancelled.
+            TimeLimit: the coroutine took longer than the limit, and was cancelled.
         """
         self._loop.run_until_complete(within(work, limit_seconds))
 
     def close(self) -> None:
-        """Cancel what still runs, and close the loop."""
+        """Cancel the running tasks, and close the loop."""
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
         if tasks:
-            self._loop.run_until_complete(asyncio.wait(tasks, timeout=FAREWELL_SECONDS))
+            self._loop.run_until_complete(asyncio.wait(tasks, timeout=CLEANUP_SECONDS))
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
 
 class LoopThread:
-    """An event loop that runs on a thread of its own until it is closed."""
+    """An event loop on a thread of its own, until ``close``."""
 
     def __init__(self) -> None:
         self._loop = RealTimeLoop()
@@ -184,13 +186,13 @@ class LoopThread:
         """Run a coroutine on the loop's thread.
 
         Raises:
-            TimeLimit: it took longer than the limit, and was cancelled.
+            TimeLimit: the coroutine took longer than the limit, and was cancelled.
         """
         Asyncio(self._loop).run(work, limit_seconds)
 
     def close(self) -> None:
-        """Stop the thread, and close the loop; a handler that blocks it keeps both."""
+        """Stop the thread, and close the loop; a blocking handler prevents both."""
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(FAREWELL_SECONDS)
+        self._thread.join(CLEANUP_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()

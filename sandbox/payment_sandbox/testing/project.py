@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 __tracebackhide__ = ends_at_caller
 
 SHOP_URL: Final = "http://testserver/webhook"
-"""Where webhooks go without a ``webhook_url``; test clients and Django's test settings know this host."""
+"""The default ``webhook_url``; test clients and Django's test settings accept this host."""
 
 WAITING: Final = "waiting"
 Thread = Literal["waiting", "own"]
 OWN: Final = "own"
 Result = TypeVar("Result")
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 
 class ShopInProcess:
-    """What ``PaymentSandbox`` offers for a shop in the process of the test."""
+    """The part of ``PaymentSandbox`` for a shop in the process of the test."""
 
     server: Access
     api_key: str
@@ -53,9 +53,9 @@ class ShopInProcess:
 
     _receiver: "Receiver | None" = None
     _browsers: "Sequence[Browser]" = ()
-    _url_before: str | None = None  # where webhooks went before deliver_to
+    _url_before: str | None = None  # the webhook_url before deliver_to
 
-    # Where webhooks go
+    # Webhook delivery
 
     def deliver_to(
         self,
@@ -66,37 +66,37 @@ class ShopInProcess:
         thread: Thread = WAITING,
         hosts: Collection[str] | None = None,
     ) -> None:
-        """Deliver webhooks straight into the merchant's own WSGI or ASGI application, without a socket.
+        """Deliver webhooks directly to the merchant's own WSGI or ASGI application, without a socket.
 
-        ``webhook_url`` is where the application expects them; an order's own takes precedence. ``host`` is
-        the ``Host`` header of every webhook; by default it is that of the address. With ``hosts``, only
+        ``webhook_url`` is the application's webhook address; an order's own takes precedence. ``host`` is
+        the ``Host`` header of every webhook, by default the host of the address. With ``hosts``, only
         webhooks to these hosts, such as ``["shop.example"]``, go to the application, and all others over the
         network.
 
-        By default the application runs on the thread whose call led to the webhook, so that it shares the
+        By default the application runs on the thread whose call caused the webhook, so that it shares the
         test's database connection and transaction. An ASGI application, and any application in an ``async``
         test, runs on the event loop that awaits the call. A handler that takes over five seconds counts as
-        unanswered. The test goes on once it returns; pytest-timeout ends tests that hang. With
-        ``thread="own"`` it runs on another thread, and the test goes on after five seconds.
+        unanswered. The test continues after the handler; pytest-timeout ends hanging tests. With
+        ``thread="own"`` the handler runs on another thread, and the test continues after five seconds.
 
         Raises:
-            TypeError: ``app`` is something else.
-            ValueError: ``webhook_url`` is not an HTTP URL, or another argument is something else.
+            TypeError: ``app`` is neither a WSGI nor an ASGI application.
+            ValueError: ``webhook_url`` is not an HTTP URL, or another argument is invalid.
             RuntimeError: the server runs in another process.
         """
         if thread not in (WAITING, OWN):
             raise ValueError(f"thread is {thread!r}, but must be {WAITING!r} or {OWN!r}")
         project, server = self._in_process("deliver_to"), self.server.in_process
-        assert server is not None, "it has the project"
+        assert server is not None, "the project belongs to a server in this process"
         with LOADING:
             from payment_sandbox.testing.shops.receiving import Receiver
 
-        is_here = thread == WAITING and not project.epoch.rehearsal.is_elsewhere
-        receiver = Receiver(app, host, is_here=is_here)
+        waits = thread == WAITING and not project.epoch.rehearsal.is_elsewhere
+        receiver = Receiver(app, host, on_waiting_thread=waits)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver
-        server.services.courier.deliver_to(project, receiver, here=is_here, hosts=_hosts(hosts))
+        server.services.courier.deliver_to(project, receiver, on_waiting_thread=waits, hosts=_hosts(hosts))
 
     def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
         before = project.settings.webhook_url
@@ -109,13 +109,13 @@ class ShopInProcess:
 
     @property
     def application(self) -> Any:
-        """The application that gets the webhooks, if there is one."""
+        """The application that receives the webhooks, if any."""
         return self._receiver.application if self._receiver is not None else None
 
     def deliver_over_network(self, hosts: Collection[str] = ()) -> None:
-        """Send webhooks over the network again, to the address that the project had before ``deliver_to``.
+        """Send webhooks over the network again, to the project's address before ``deliver_to``.
 
-        They stay on this machine; ``hosts`` are others to which they may go.
+        Webhooks go only to this machine and to ``hosts``.
         """
         project, server = self._project, self.server.in_process
         if project is None or server is None:
@@ -127,14 +127,14 @@ class ShopInProcess:
         project.change_settings({"webhook_url": self._url_before})
         self._close_receiver()
 
-    # The shop's own time
+    # Jobs and time of the shop
 
     def every(self, period: str | timedelta, job: "Work", name: str | None = None) -> None:
-        """Run a job of the shop, such as one that reads open orders, at intervals of sandbox time.
+        """Run a job of the shop, such as a poll of open orders, at intervals of sandbox time.
 
-        The agenda has it, and it runs while the clock is advanced, each time at its own time. One that raises
-        is reported in the timeline and as a warning, and runs again. A coroutine function runs on the event
-        loop of an ``async`` test. A reset of the project ends its jobs.
+        The job is on the agenda, and an advance of the clock runs it at each due time. An exception is
+        reported in the timeline and as a warning, and the job runs again at its next time. A coroutine
+        function runs on the event loop of an ``async`` test. A reset of the project ends its jobs.
 
         Raises:
             ValueError: ``period`` is not a period, such as ``PT10M`` or a ``timedelta``.
@@ -144,30 +144,30 @@ class ShopInProcess:
             from payment_sandbox.projects.jobs import Job
             from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 
-        named = str(name or getattr(job, "__name__", type(job).__name__))
+        label = str(name or getattr(job, "__name__", type(job).__name__))
         interval, epoch = period_of(period), self._in_process("every").epoch
-        run = runner(named, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
-        epoch.jobs.add(Job(named, interval, interval.after(epoch.now()), run))
+        run = runner(label, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
+        epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), run))
 
     def wall_clock(self) -> "AbstractContextManager[None]":
-        """Let ``datetime.now()``, ``time.time()`` and the like tell sandbox time, for a shop that reads them.
+        """Let ``datetime.now()``, ``time.time()`` and the like return sandbox time, for shops that use them.
 
-        It is a context manager, and needs freezegun. While it is open, every step of the project's clock
-        moves them along: a job or a webhook handler sees its own time.
+        Returns a context manager; needs freezegun. In the context, these functions follow every step of the
+        project's clock, so that a job or a webhook handler sees its own due time.
 
         Raises:
             RuntimeError: freezegun is not installed, or the server runs in another process.
         """
 
-        return following(self._in_process("wall_clock"))
+        return wall_clock_following(self._in_process("wall_clock"))
 
     def browser(self, app: Any) -> "Browser":
-        """A customer's browser in the shop: it posts, comes back from the payment page, and clicks twice.
+        """Create a customer's browser for the shop: forms, returns from the payment page, double clicks.
 
-        ``app`` is the merchant's own WSGI or ASGI application. The timeline shows what it asks for.
+        ``app`` is the merchant's own WSGI or ASGI application. The timeline shows the browser's requests.
 
         Raises:
-            TypeError: ``app`` is something else.
+            TypeError: ``app`` is neither a WSGI nor an ASGI application.
             RuntimeError: the server runs in another process.
         """
         with LOADING:
@@ -176,9 +176,9 @@ class ShopInProcess:
         self._browsers = [*self._browsers, Browser(app, self._in_process("browser"))]
         return self._browsers[-1]
 
-    def _in_process(self, what: str) -> "Project":
+    def _in_process(self, feature: str) -> "Project":
         if self._project is None:
-            raise RuntimeError(f"{what} needs the sandbox in this process; unset SANDBOX_URL")
+            raise RuntimeError(f"{feature} needs the sandbox in this process; unset SANDBOX_URL")
         return self._project
 
     def _close_browsers(self) -> None:
@@ -204,22 +204,22 @@ def _hosts(hosts: Collection[str] | None) -> frozenset[str] | None:
 
 
 class PaymentSandbox(ShopInProcess):
-    """One project: its address and key for the code under test, and everything to drive it."""
+    """One project: its address and key for the code under test, and methods to control it."""
 
     def __init__(self, server: Access, api_key: str, project_id: str) -> None:
         self.server = server
         self.base_url = server.base_url
-        """The address of both APIs, for the code under test, without a final slash."""
+        """The address of both APIs, for the code under test, without a trailing slash."""
         self.api_key = api_key
         """The key of this project, for the code under test: the user name of HTTP Basic."""
         self.project_id = project_id
         self.session = server.session_for(self.api_key)
-        """A ``requests.Session`` for the code under test, with the key set; it needs no socket."""
+        """A ``requests.Session`` for the code under test, with the key set, without sockets."""
         self.client = server.client_for(self.api_key)
-        """A ``SandboxClient``: the whole control API."""
+        """A ``SandboxClient`` for the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
-        self._on_action: Callable[[], None] = lambda: None  # a rehearsal looks at the books then
+        self._on_action: Callable[[], None] = lambda: None  # a rehearsal then reads the books
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -229,11 +229,11 @@ class PaymentSandbox(ShopInProcess):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # How the shop reaches the sandbox
+    # Clients for the shop
 
     @cached_property
     def httpx_transport(self) -> Any:
-        """A transport for ``Client`` and ``AsyncClient`` of httpx and httpx2; it needs no socket."""
+        """A transport for ``Client`` and ``AsyncClient`` of httpx and httpx2, without sockets."""
         with LOADING:
             from payment_sandbox.testing.clients.with_httpx import HttpxTransport
 
@@ -241,19 +241,19 @@ class PaymentSandbox(ShopInProcess):
 
     @cached_property
     def pool_manager(self) -> "PoolManager":
-        """A ``urllib3.PoolManager``; its requests to the sandbox need no socket."""
+        """A ``urllib3.PoolManager`` whose requests to the sandbox need no sockets."""
         with LOADING:
             from payment_sandbox.testing.clients.with_urllib3 import pool_manager
 
         return pool_manager(self.server.in_process)
 
     def intercept(self, *provider_urls: str, key: str | None = None) -> None:
-        """Let requests to these addresses come to the sandbox instead, until the project ends.
+        """Redirect requests for these addresses to the sandbox, until the project ends.
 
-        For a shop whose client has the provider's address built in, such as
-        ``intercept("https://api.provider.example")``. What requests, httpx, httpx2, urllib3 and http.client
-        would send there is answered here, without a socket and without TLS; the key in the request selects
-        the project. A shop that has a fixed ``key`` built in comes to this project with it.
+        This is for a shop with a hard-coded provider address:
+        ``intercept("https://api.provider.example")``. The sandbox answers requests that requests, httpx,
+        httpx2, urllib3 and http.client would send to the provider, without sockets or TLS; the API key in
+        the request selects the project. A hard-coded API key is mapped to this project with ``key``.
 
         Raises:
             ValueError: an address is not an HTTP address.
@@ -265,18 +265,18 @@ class PaymentSandbox(ShopInProcess):
                 self._rejected_before = interceptions.rejections.count
             self._intercepted.append(interceptions.add(url, {key: self.api_key} if key else None))
 
-    # What happens
+    # Scenarios and actions
 
     def scenario(self, scenario: str | Path | Mapping[str, Any]) -> answers.Scenario:
-        """Switch to a scenario: a name, a file (a ``Path``, or text that ends in .yaml), or a whole document.
+        """Switch to a scenario: a name, a file (a ``Path``, or a string that ends in .yaml), or a document.
 
         Raises:
-            SandboxError: there is no such scenario, or it is wrong; it lists every mistake.
+            SandboxError: the scenario is unknown or invalid; the error lists every mistake.
         """
         return self.client.scenario(scenario)
 
     def act(
-        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
         """Perform an action, and return the order; by default, the customer pays.
 
@@ -284,28 +284,28 @@ class PaymentSandbox(ShopInProcess):
         ``act(order_id, "bank", "credit", amount=500)``; amounts are in cents.
 
         Raises:
-            SandboxError: the state refuses it; ``allowed`` lists what is possible now.
+            SandboxError: the order's state forbids the action; ``allowed`` lists the possible ones.
         """
         try:
-            return self.client.act(order_id, actor, action, **how)
+            return self.client.act(order_id, actor, action, **details)
         finally:
             self._on_action()
 
     def play(
-        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
-        """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
+        """Run the scenario's next action on an order; perform the given action only if none is scheduled.
 
-        A test that plays orders has another outcome under each scenario; one that acts always has the same.
+        With ``play``, the outcome of a test depends on the scenario; with ``act``, it is always the same.
         """
         try:
-            return self.client.play(order_id, actor, action, **how)
+            return self.client.play(order_id, actor, action, **details)
         finally:
             self._on_action()
 
     @property
     def webhooks(self) -> list[answers.Webhook]:
-        """The webhooks with every attempt, newest last."""
+        """The webhooks with all their attempts, oldest first."""
         return self.client.webhooks()
 
     def wait_for(
@@ -314,21 +314,21 @@ class PaymentSandbox(ShopInProcess):
         """Wait, in real time, until an order has a status.
 
         Raises:
-            SandboxError: 408, it still has another one after the time limit.
+            SandboxError: 408, the wait timed out.
         """
         return self.client.wait(order_id=order_id, status=status, timeout_seconds=timeout_seconds)
 
     @cached_property
     def aio(self) -> "AsyncPaymentSandbox":
-        """The same for ``async`` tests, on asyncio and trio: ``await payment_sandbox.aio.act(order_id)``."""
+        """The methods for ``async`` tests (asyncio and trio): ``await payment_sandbox.aio.act(order_id)``."""
         return AsyncPaymentSandbox(self)
 
-    # What happened
+    # Reports
 
     def review(self) -> "Review":
-        """List the mistakes of the integration under test: a list, empty for a correct integration.
+        """Review the integration under test; return a list of mistakes, empty for a correct integration.
 
-        ``review().assert_clean()`` fails with all of them.
+        ``review().assert_clean()`` fails with a full list.
         """
         with LOADING:
             from payment_sandbox.client.history import review
@@ -336,14 +336,14 @@ class PaymentSandbox(ShopInProcess):
         return review(self.client)
 
     def timeline(self) -> str:
-        """Return what happened, line by line, for a report."""
+        """Return the timeline as text, for a report."""
         entries = [self.client.report()]
         if self._intercepted:
             entries += self.server.interceptions.rejections.since(self._rejected_before)
         return "\n".join(entries)
 
     def close(self) -> None:
-        """Delete the project; nothing that is still due happens."""
+        """Delete the project; pending events never run."""
         for route in self._intercepted:
             self.server.interceptions.remove(route)
         self._intercepted.clear()
@@ -351,19 +351,19 @@ class PaymentSandbox(ShopInProcess):
         if server is not None and project is not None:
             server.registry.delete(project)
         elif server is None:
-            with suppress(SandboxError):  # the test may have deleted it
+            with suppress(SandboxError):  # the test may have deleted the project
                 self.client.delete_project()
         self._close_receiver()
         self._close_browsers()
         self.session.close()
-        if "httpx_transport" in self.__dict__:  # it was used
+        if "httpx_transport" in self.__dict__:  # created on first use
             self.httpx_transport.close()
         if "pool_manager" in self.__dict__:
             self.pool_manager.clear()
 
 
 class AsyncPaymentSandbox:
-    """What ``PaymentSandbox`` does, awaited; works with pytest-asyncio, anyio and trio."""
+    """The methods of ``PaymentSandbox`` as coroutines, for pytest-asyncio, anyio and trio."""
 
     def __init__(self, sandbox: PaymentSandbox) -> None:
         self._sandbox, self._client = sandbox, sandbox.client
@@ -371,10 +371,10 @@ class AsyncPaymentSandbox:
         """The project's clock: ``await payment_sandbox.aio.clock.advance("PT30M")``."""
 
     async def run(
-        self, call: Callable[Given, Result], /, *given: Given.args, **options: Given.kwargs
+        self, call: Callable[Arguments, Result], /, *arguments: Arguments.args, **options: Arguments.kwargs
     ) -> Result:
-        """Run any blocking call, such as one of ``payment_sandbox.client``, while the loop goes on."""
-        return await run_blocking(call, *given, **options)
+        """Run any blocking call, such as one of ``payment_sandbox.client``, while the loop continues."""
+        return await run_blocking(call, *arguments, **options)
 
     act = awaited(PaymentSandbox.act, "_sandbox")
     play = awaited(PaymentSandbox.play, "_sandbox")
@@ -397,24 +397,24 @@ class PaymentJobWarning(UserWarning):
 
 
 def period_of(period: str | timedelta) -> Period:
-    """The interval between two runs.
+    """Return the interval between two runs.
 
     Raises:
-        ValueError: it is no period, or it is zero.
+        ValueError: the value is not a period, or is not positive.
     """
     try:
         parsed = Period(str(period), 0, period) if isinstance(period, timedelta) else Period.parse(period)
     except (PeriodError, TypeError, AttributeError) as error:
         raise ValueError(f"every takes a timedelta, or a period such as PT10M; not {period!r}") from error
     if parsed.is_zero or parsed.rest < timedelta():
-        raise ValueError(f"every takes a period that is longer than {period!r}")
+        raise ValueError(f"every takes a positive period; not {period!r}")
     return parsed
 
 
 def runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:
-    """A function that runs the job once, on the test's event loop if it has one, and says why it failed.
+    """Return a function that runs the job once, on the test's event loop if any, and returns the error.
 
-    In a rehearsal, where jobs may fail, it gives no warning.
+    It warns of an error, except in a rehearsal, where jobs may fail.
     """
 
     def run() -> str | None:
@@ -441,7 +441,7 @@ def _run(work: Work) -> None:
         loop.run(work, JOB_SECONDS_MAX)
     else:
         with LOADING:
-            from payment_sandbox.testing.loops import OwnLoop  # here, because few suites have a loop
+            from payment_sandbox.testing.loops import OwnLoop  # deferred: few suites have a loop
 
         own = OwnLoop()
         try:
@@ -450,12 +450,12 @@ def _run(work: Work) -> None:
             own.close()
 
 
-MISSING = "wall_clock needs freezegun: pip install freezegun"
+NO_FREEZEGUN = "wall_clock needs freezegun: pip install freezegun"
 
 
 @contextmanager
-def following(project: "Project") -> Iterator[None]:
-    """While inside, ``datetime.now()`` and the like tell this project's time.
+def wall_clock_following(project: "Project") -> Iterator[None]:
+    """Let ``datetime.now()`` and the like return this project's time in the context.
 
     Raises:
         RuntimeError: freezegun is not installed.
@@ -464,7 +464,7 @@ def following(project: "Project") -> Iterator[None]:
         with LOADING:
             from freezegun import freeze_time
     except ImportError:
-        raise RuntimeError(MISSING) from None
+        raise RuntimeError(NO_FREEZEGUN) from None
     timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)
     before, clock = timeline.on_move, freezer.start()
 

@@ -1,4 +1,4 @@
-"""The run of a rehearsal that is under way, for tests that get no fixtures from pytest."""
+"""The current run of a rehearsal, for tests without pytest fixtures."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
 
-Told = Callable[[str], Any]
-"""What a test case says under the name of a fixture; None if it says nothing."""
+FixtureLookup = Callable[[str], Any]
+"""Returns a test case's attribute for the name of a fixture; None if it has none."""
 
 
 class RehearsedTest(Protocol):
     """One run of a test."""
 
-    def attach(self, project: "PaymentSandbox", report: Told | None = None) -> None:
+    def attach(self, project: "PaymentSandbox", report: FixtureLookup | None = None) -> None:
         """Rehearse the test's project."""
         ...
 
     def ended(self, failure: BaseException | None) -> None:
-        """The test has ended: judge what is left."""
+        """Judge the run at the end of its test."""
         ...
 
 
@@ -26,12 +26,12 @@ _runs: Final[list[RehearsedTest]] = []  # the newest last
 
 
 def set_current_test(run: RehearsedTest | None) -> None:
-    """This run is under way from now on; None: no run."""
+    """Set the current run; None ends it."""
     _runs.clear()
     if run is not None:
         _runs.append(run)
 
 
 def current_test() -> RehearsedTest | None:
-    """The run that is under way, if tests are rehearsed."""
+    """Return the current run, if tests are rehearsed."""
     return _runs[-1] if _runs else None

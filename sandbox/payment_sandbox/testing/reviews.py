@@ -1,4 +1,4 @@
-"""What a test is told about its project: the timeline of a failure, and the mistakes of a shop."""
+"""Reports for a test: the timeline of a failure, and the mistakes of a shop."""
 
 import warnings
 from collections.abc import Collection
@@ -16,19 +16,19 @@ class PaymentReviewWarning(UserWarning):
 
 
 def review_text(project: "PaymentSandbox") -> str:
-    """The timeline; a problem with it must not hide the failure that it is for."""
+    """Return the timeline. An error in reading it must not hide the failure of the test."""
     try:
         return project.timeline()
     except Exception as error:
-        return f"the timeline could not be read: {error}"
+        return f"reading the timeline failed: {error}"
 
 
 def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[str] = ()) -> None:
-    """Warn of the mistakes that a test showed, or fail it; those against rules in ``expect`` are meant.
+    """Warn of the mistakes in a test, or fail it; ignore the rules in ``expect``, broken on purpose.
 
     Raises:
-        AssertionError: ``mode`` is ``error``, and there are mistakes.
-        ValueError: there is no such mode.
+        AssertionError: ``mode`` is ``error``, and the review found mistakes.
+        ValueError: the mode is unknown.
     """
     if mode not in MODES:
         raise ValueError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")

@@ -27,47 +27,47 @@ class PaymentSandboxServer(Access):
     ) -> None:
         """Start a sandbox in this process, or use the one at ``base_url``.
 
-        ``settings`` are those of every project that does not say otherwise. Scenarios in
-        ``scenario_folders`` can be used by name.
+        ``settings`` are the defaults for every project. Scenarios in ``scenario_folders`` can be used by
+        name.
 
         Raises:
             SandboxNotFound: no sandbox answers at ``base_url``.
-            Invalid: a file in a scenario folder is wrong.
+            Invalid: a file in a scenario folder is invalid.
         """
         super().__init__(base_url, control_token, scenario_folders=scenario_folders)
         self._settings = dict(settings or {})
 
     def project(self, settings: Mapping[str, Any] | None = None, **more: Any) -> "PaymentSandbox":
-        """Create a project with a frozen clock; it ends with ``close``, or as a context manager.
+        """Create a project with a frozen clock; ``close`` or leaving its context deletes it.
 
-        With ``api_key`` among the settings it has this key, for shops that have one built in.
+        The setting ``api_key`` sets the key of the project, for shops with a hard-coded key.
 
         Raises:
             SandboxError: lists every invalid setting.
-            ValueError: another project has this key now, or the server runs in another process.
+            ValueError: the key is in use, or the server runs in another process.
         """
-        asked = {"clock": CLOCK, **self._settings, **(settings or {}), **more}
-        own_key = self._own_key(asked)
-        if isinstance(asked["clock"], datetime):
-            asked["clock"] = f"frozen@{asked['clock'].isoformat()}"
+        merged = {"clock": CLOCK, **self._settings, **(settings or {}), **more}
+        own_key = self._take_key(merged)
+        if isinstance(merged["clock"], datetime):
+            merged["clock"] = f"frozen@{merged['clock'].isoformat()}"
         if self.in_process is not None:
-            self.listen_again()
-            with suppress(Invalid):  # the API call then refuses it, as a server in another process would
-                project, api_key = self.in_process.registry.create(asked, own_key)
+            self.retry_listening()
+            with suppress(Invalid):  # the API call below then refuses the settings, with the usual error
+                project, api_key = self.in_process.registry.create(merged, own_key)
                 return PaymentSandbox(self, api_key, project.project_id)
-        asked = {"expires_after": EXPIRES_AFTER, **asked}  # the process of the tests may be killed
-        made = self.client_for("").call("POST", "/control/projects/", asked)
-        return PaymentSandbox(self, made["api_key"], made["project_id"])
+        merged = {"expires_after": EXPIRES_AFTER, **merged}  # the process of the tests may be killed
+        created = self.client_for("").call("POST", "/control/projects/", merged)
+        return PaymentSandbox(self, created["api_key"], created["project_id"])
 
-    def _own_key(self, asked: dict[str, Any]) -> str | None:
-        """The key that a project is asked to have."""
-        key: str | None = asked.pop("api_key", None)
+    def _take_key(self, settings: dict[str, Any]) -> str | None:
+        """Remove ``api_key`` from the settings, check it, and return it."""
+        key: str | None = settings.pop("api_key", None)
         if key is None:
             return None
         if self.in_process is None:
             raise ValueError(
-                f"api_key={key!r}: a server in another process has it in a file: serve --project"
+                f"api_key={key!r}: for a server in another process, set the key in a file of serve --project"
             )
         if not key or self.in_process.registry.find(key) is not None:
-            raise ValueError(f"api_key={key!r}: another project has this key now")
+            raise ValueError(f"api_key={key!r}: another project uses this key")
         return key

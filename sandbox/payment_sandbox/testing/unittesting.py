@@ -1,4 +1,4 @@
-"""For suites without pytest: ``class TestShop(PaymentSandboxMixin, unittest.TestCase)``."""
+"""Support for suites without pytest: ``class TestShop(PaymentSandboxMixin, unittest.TestCase)``."""
 
 import atexit
 import os
@@ -22,10 +22,10 @@ else:
 
 @cache
 def shared_server() -> PaymentSandboxServer:
-    """The server that all tests of this process share: in it, or the one at ``SANDBOX_URL``.
+    """Return the shared server of all tests in this process, or the one at ``SANDBOX_URL``.
 
     Raises:
-        SandboxNotFound: no sandbox answers there.
+        SandboxNotFound: no sandbox answers at ``SANDBOX_URL``.
     """
     server = PaymentSandboxServer(
         os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
@@ -34,16 +34,16 @@ def shared_server() -> PaymentSandboxServer:
     return server
 
 
-class OfMarkers(NamedTuple):
-    """What the markers and options of pytest ask of a test's project."""
+class MarkerOptions(NamedTuple):
+    """The settings, scenario and intercepted URLs from pytest's markers and options."""
 
     settings: dict[str, Any]
-    scenario: Any  # None: that of the class
+    scenario: Any  # None: the scenario of the class
     urls: list[tuple[str, str | None]]
 
 
 class PaymentSandboxMixin(Base):
-    """Gives each test ``self.payment_sandbox``, a fresh project with a frozen clock.
+    """Adds ``self.payment_sandbox`` to each test: a new project with a frozen clock.
 
     Works with ``unittest``, Django's test runner and pytest. If a test fails, its traceback ends with the
     project's timeline.
@@ -53,65 +53,65 @@ class PaymentSandboxMixin(Base):
     """The settings of each test's project."""
 
     payment_scenario: ClassVar[str | Path | Mapping[str, Any] | None] = None
-    """The scenario that each test's project starts with."""
+    """The initial scenario of each test's project."""
 
     payment_intercept: ClassVar[Sequence[str] | str] = ()
-    """Addresses whose requests come to the sandbox; see ``PaymentSandbox.intercept``."""
+    """Addresses to intercept; see ``PaymentSandbox.intercept``."""
 
     payment_review: ClassVar[str] = "off"
-    """What to do about mistakes in a test that passed: ``off``, ``warn`` or ``error``."""
+    """The reaction to mistakes in a passed test: ``off``, ``warn`` or ``error``."""
 
     payment_review_expect: ClassVar[Collection[str]] = ()
-    """The rules that the test breaks on purpose, such as ``("CAP-04",)``."""
+    """Rules broken on purpose, such as ``("CAP-04",)``."""
 
     _payment_sandbox: PaymentSandbox | None = None
-    _asked: OfMarkers | None = None  # by markers and options of pytest
+    _marker_options: MarkerOptions | None = None  # set by the pytest plugin
     _is_failed = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a class whose other bases come first: it would lose what failures tell."""
+        """Refuse a class with TestCase before this mixin, since its failures would lack the timeline."""
         super().__init_subclass__(**options)
         if issubclass(cls, TestCase) and cls.__mro__.index(TestCase) < cls.__mro__.index(PaymentSandboxMixin):
             raise TypeError(f"class {cls.__name__}: name PaymentSandboxMixin before TestCase")
 
     @property
     def payment_sandbox(self) -> PaymentSandbox:
-        """This test's project, created when it is first used, and deleted after the test."""
+        """This test's project, created on first use, and deleted after the test."""
         if self._payment_sandbox is None:
-            asked = self._asked
-            settings = asked.settings if asked is not None else {}
-            made = shared_server().project({**self.payment_settings, **settings})
+            options = self._marker_options
+            settings = options.settings if options is not None else {}
+            project = shared_server().project({**self.payment_settings, **settings})
             self.addCleanup(self._close_payment_sandbox)
-            self._payment_sandbox = made
-            self._set_up(made)
+            self._payment_sandbox = project
+            self._set_up(project)
             run = current_test()
             if run is not None:
-                run.attach(made, lambda name: getattr(self, name, None))
+                run.attach(project, lambda name: getattr(self, name, None))
         return self._payment_sandbox
 
-    def _set_up(self, made: PaymentSandbox) -> None:
-        """Give a project what the class asks for, and what markers and options of pytest do."""
-        asked = self._asked
+    def _set_up(self, project: PaymentSandbox) -> None:
+        """Set scenario and interceptions from the class and from pytest's markers and options."""
+        options = self._marker_options
         scenario = self.payment_scenario
-        if asked is not None and asked.scenario is not None:
-            scenario = asked.scenario
+        if options is not None and options.scenario is not None:
+            scenario = options.scenario
         if scenario is not None:
-            made.scenario(scenario)
+            project.scenario(scenario)
         urls = self.payment_intercept
-        made.intercept(*([urls] if isinstance(urls, str) else urls))
-        for url, key in asked.urls if asked is not None else ():
-            made.intercept(url, key=key)
+        project.intercept(*([urls] if isinstance(urls, str) else urls))
+        for url, key in options.urls if options is not None else ():
+            project.intercept(url, key=key)
 
     def _callSetUp(self) -> None:  # noqa: N802 (unittest's name; there is no public hook for failures)
         if self.payment_intercept or (
-            self._asked is not None and self._asked.urls
-        ):  # or the requests of a test that does not use its project would go out
+            self._marker_options is not None and self._marker_options.urls
+        ):  # requests of a test that never uses its project must not leave the process
             _ = self.payment_sandbox
-        with self._noting():
+        with self._timeline_on_failure():
             super()._callSetUp()  # type: ignore[misc]
 
     def _callTestMethod(self, method: Any) -> Any:  # noqa: N802 (unittest's name)
-        with self._noting():
+        with self._timeline_on_failure():
             try:
                 result = super()._callTestMethod(method)  # type: ignore[misc]
             except BaseException as failure:
@@ -122,12 +122,12 @@ class PaymentSandboxMixin(Base):
 
     @contextmanager
     def subTest(self, msg: Any = None, **params: Any) -> Iterator[None]:  # noqa: N802 (unittest's name)
-        """Run a part of a test; its failure gets the project's timeline, too."""
-        with super().subTest(msg, **params), self._noting():
+        """Run a part of a test; add the project's timeline to its failure, too."""
+        with super().subTest(msg, **params), self._timeline_on_failure():
             yield
 
     @contextmanager
-    def _noting(self) -> Iterator[None]:
+    def _timeline_on_failure(self) -> Iterator[None]:
         """Add the project's timeline to a failure."""
         try:
             yield

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from payment_sandbox.testing.shops.pressing import POST, Submission, with_number
 from playwright.sync_api import Browser, BrowserContext, Error, Locator, Request, Route, sync_playwright
 
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.shops.pressing import POST, Pressing, with_number
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -141,7 +141,7 @@ def chromium() -> Iterator[Browser]:
 class Press(Protocol):
     """Notes that a form is submitted; says how, if it goes another way."""
 
-    def __call__(self, method: str, path: str, *, has_number: bool) -> Pressing | None:
+    def __call__(self, method: str, path: str, *, has_number: bool) -> Submission | None:
         """Note it."""
         ...
 
@@ -328,7 +328,7 @@ class Customer:
 class _Pressed:
     """Submits a form another way: a second time, before the browser or with it, or with another number."""
 
-    def __init__(self, pressing: Pressing) -> None:
+    def __init__(self, pressing: Submission) -> None:
         self._pressing = pressing
         self._is_done = False
 

@@ -45,7 +45,7 @@ from payment_sandbox.scenarios.variation import (
     VariationEffect,
 )
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.shops.pressing import Pressing
+from payment_sandbox.testing.shops.submitting import Submission
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
 from pytest_payment_sandbox.rehearsal.scenes import Scene, happen, others, played
@@ -317,29 +317,29 @@ class RehearsedRun:
 
     # What the shop's watcher asks
 
-    def press(self, method: str, path: str, *, has_number: bool) -> Pressing | None:
+    def press(self, method: str, path: str, *, has_number: bool) -> Submission | None:
         """The test submits a form of the shop: how it is submitted, if it goes another way."""
         effect = self._effect(PRESS, f"the form {path}", ShopCall(method, path, has_number))
         if isinstance(effect, ChangedNumber):
-            return Pressing(more=effect.more)
+            return Submission(more=effect.more)
         if isinstance(effect, OtherCustomer):
-            return Pressing(by_another=partial(self._note_another, self._order_ids(), effect))
+            return Submission(by_another=partial(self._note_another, self._order_ids(), effect))
         if not isinstance(effect, Repeat):
             return None
         if effect.at_once:
             self._meeting = Meeting()
-        return Pressing(at_once=effect.at_once)
+        return Submission(at_once=effect.at_once)
 
     def _order_ids(self) -> set[str]:
         return {order.id for order in self.project.epoch.store.orders_newest_first()}
 
     def _note_another(self, before: set[str], effect: OtherCustomer) -> None:
-        """Another customer has submitted a form: what was created since is theirs."""
+        """Note the orders that the other customer has created by submitting a form."""
         if effect.pays:
             self._of_another = sorted(self._order_ids() - before)
 
     def _let_another_act(self, order_id: str, action: Action) -> None:
-        """Another customer does with their orders what the test's customer does with one of the test."""
+        """Repeat an action of the test's customer on the orders of the other customer."""
         if not self._of_another or order_id in self._of_another:
             return
         self._is_acting = True

@@ -1,4 +1,4 @@
-"""What all commands for a running server share: its address and key, output, and errors in a line."""
+"""Common parts of the commands for a running server: address and key, output, one-line errors."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,13 +25,13 @@ ID_LENGTH: Final = 36
 LAST: Final = "last"
 KEY_VARIABLE: Final = "SANDBOX_API_KEY"
 TOKEN_VARIABLE: Final = "SANDBOX_CONTROL_TOKEN"
-START_ONE: Final = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
+START_ADVICE: Final = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
 ADVICE: Final = {
     "is not trusted": "trust its certificate with --ca FILE or SANDBOX_CA",
     "speaks plain http": "write http://, or start it with --tls",
-    "nothing listens": START_ONE,
-    "cannot be resolved": START_ONE,
-    "cannot be reached": START_ONE,
+    "nothing listens": START_ADVICE,
+    "cannot be resolved": START_ADVICE,
+    "cannot be reached": START_ADVICE,
 }
 FAULT_STATUSES: Final = (429, 500, 502, 503, 504)
 OPTIONS: Final = ("url", "key", "token", "ca")
@@ -43,7 +43,7 @@ Row = Sequence[object]
 
 
 class ServerAccess(NamedTuple):
-    """How a command reaches the server."""
+    """Connection settings of a command."""
 
     url: str | None
     key: str | None
@@ -52,7 +52,7 @@ class ServerAccess(NamedTuple):
 
 
 class CommandRun:
-    """One run of a command: its client, and how it prints."""
+    """One run of a command, with its client and output format."""
 
     def __init__(self, sandbox: "SandboxClient", *, as_json: bool) -> None:
         self.sandbox = sandbox
@@ -60,7 +60,7 @@ class CommandRun:
         self.file: Path | None = None
 
     def show(self, answer: Document, readable: Callable[[Document], str]) -> None:
-        """Print a response, for people or as JSON; ``readable`` gets it without line feeds in its texts."""
+        """Print a response as text or as JSON; ``readable`` formats a copy without control characters."""
         try:
             text = json.dumps(answer, indent=2) if self.as_json else readable(_printable(answer))
         except (KeyError, TypeError, AttributeError):
@@ -70,33 +70,33 @@ class CommandRun:
     def table(
         self, answer: Document, rows: Callable[[Document], Iterable[Row]], heads: Row, empty: str
     ) -> None:
-        """Print a response as a table, or as JSON; ``rows`` gets it without line feeds in its texts."""
+        """Print a response as a table or as JSON; ``rows`` reads a copy without control characters."""
         self.show(answer, lambda safe: columns(rows(safe), heads, empty))
 
     def read(self, file: Path) -> bytes:
-        """Read a file that is sent; the server's violations then name their places in it."""
+        """Read a file to send; later errors name their positions in it."""
         self.file = file
         try:
             return file.read_bytes()
         except OSError as error:
             fail(f"cannot read {file}: {error.strerror}")
 
-    def order_id(self, given: str) -> str:
-        """The id of an order, by its beginning or as ``last``."""
-        if len(given) >= ID_LENGTH:
-            return given
-        if given == LAST:
+    def order_id(self, text: str) -> str:
+        """Return the full id of an order from a prefix or ``last``."""
+        if len(text) >= ID_LENGTH:
+            return text
+        if text == LAST:
             matching = [item["id"] for item in self.sandbox.orders(limit=1)]
         else:
-            orders = self.sandbox.orders(text=given)
-            matching = [item["id"] for item in orders if item["id"].startswith(given)]
+            orders = self.sandbox.orders(text=text)
+            matching = [item["id"] for item in orders if item["id"].startswith(text)]
         if len(matching) != 1:
-            fail(_no_such_order(given, len(matching)))
+            fail(_unknown_order(text, len(matching)))
         return matching[0]
 
 
 def _printable(answer: Any) -> Any:
-    """A response whose texts, and the names of fields, control no terminal and forge no line."""
+    """Return a response without control characters, for safe output on a terminal."""
     if isinstance(answer, str):
         return printable(answer)
     if isinstance(answer, Mapping):
@@ -104,27 +104,27 @@ def _printable(answer: Any) -> Any:
     return [_printable(item) for item in answer] if isinstance(answer, list | tuple) else answer
 
 
-def _no_such_order(given: str, matching: int) -> str:
-    if given == LAST:
-        return "there is no order yet; make one with payment-sandbox trigger paid"
+def _unknown_order(text: str, matching: int) -> str:
+    if text == LAST:
+        return "there is no order yet; create one with payment-sandbox trigger paid"
     problem = "several orders begin" if matching else "no order begins"
-    return f"{problem} with {given!r}; give more of its id, or {LAST}; payment-sandbox orders lists them"
+    return f"{problem} with {text!r}; give more of the id, or {LAST}; payment-sandbox orders lists all"
 
 
-def order_ids(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def order_ids(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the newest orders of the server, for shell completion."""
     try:
         with client(ServerAccess(*(context.params.get(name) for name in OPTIONS))) as sandbox:
             known = [LAST, *(item["id"] for item in sandbox.orders(limit=20))]
     except SystemExit:
         return []
-    return [order_id for order_id in known if order_id.startswith(begun)]
+    return [order_id for order_id in known if order_id.startswith(prefix)]
 
 
 def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
-    """A command with the options that all commands for a running server have.
+    """Declare a command for a running server, with the common options.
 
-    The function gets a ``CommandRun`` and its own options.
+    The function receives a ``CommandRun`` and the command's own options.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
@@ -138,15 +138,15 @@ def remote(name: str, *, example: str, parent: click.Group | None = None) -> Cal
 
 
 def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
-    """A group of commands; the function runs if none of them is given."""
+    """Declare a group of commands; the function runs if the user names no command of the group."""
 
     def make(function: Callable[..., None]) -> click.Group:
         called = _called(function)
 
         @wraps(function)
-        def run(**given: Any) -> None:
+        def run(**arguments: Any) -> None:
             if click.get_current_context().invoked_subcommand is None:
-                called(**given)
+                called(**arguments)
 
         about = f"Example: payment-sandbox {example}"
         as_group = click.group(name, cls=Group, invoke_without_command=True, epilog=about)
@@ -158,35 +158,35 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
 
 def _called(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
-    def run(as_json: bool, address: str | None = None, **given: Any) -> None:
+    def run(as_json: bool, address: str | None = None, **arguments: Any) -> None:
         context = click.get_current_context()
-        url, key, token, ca = (_option(context, name, given.pop(name)) for name in OPTIONS)
+        url, key, token, ca = (_option(context, name, arguments.pop(name)) for name in OPTIONS)
         with client(ServerAccess(address or url, key, token, ca)) as sandbox:
             call = CommandRun(sandbox, as_json=as_json)
-            with refusals_told(call):
-                function(call, **given)
+            with errors_reported(call):
+                function(call, **arguments)
 
     return run
 
 
 def _option(context: click.Context, name: str, value: Any) -> Any:
-    """An option's value: what is written before a command of a group counts more than the environment."""
+    """Return an option's value; an option before the command of a group overrides the environment."""
     parent = context.parent
-    is_written = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    if is_written or parent is None or parent.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+    is_explicit = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    if is_explicit or parent is None or parent.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
         return value
     return parent.params[name]
 
 
 def _options(run: Any, *, needs_token: bool) -> Any:
-    """Add the options of all commands; the control token is for few of them."""
+    """Add the common options; the control token shows only in commands that need it."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the response as JSON."),
         click.option(
             "--ca",
             envvar="SANDBOX_CA",
             type=click.Path(path_type=Path, dir_okay=False),
-            help="Certificates to trust for https; those of serve --tls on this computer are.",
+            help="Certificates to trust for https; by default those of serve --tls on this computer.",
         ),
         click.option(
             "--control-token",
@@ -204,7 +204,7 @@ def _options(run: Any, *, needs_token: bool) -> Any:
 
 @contextmanager
 def client(server: ServerAccess) -> "Iterator[SandboxClient]":
-    """Create a client; what prevents a call ends the command in one line."""
+    """Create a client; on a network error, exit with one line."""
     import requests
 
     from payment_sandbox.client.client import SandboxClient
@@ -213,29 +213,29 @@ def client(server: ServerAccess) -> "Iterator[SandboxClient]":
     url = url if "://" in url else f"http://{url}"
     if not is_server_url(url):
         fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
-    made = SandboxClient(
+    sandbox = SandboxClient(
         url, server.key or KEY_DEFAULT, session=_session(url, server.ca), control_token=server.control_token
     )
     try:
-        yield made
+        yield sandbox
     except requests.exceptions.JSONDecodeError:
         fail(f"the server at {url} is not a payment sandbox")
     except requests.RequestException as error:
-        fail(f"no sandbox answers at {url}: {error}{_way_on(str(error))}")
+        fail(f"no sandbox answers at {url}: {error}{_network_advice(str(error))}")
     finally:
-        made.close()
+        sandbox.close()
 
 
-def _way_on(trouble: str) -> str:
-    """What to do about a network error."""
+def _network_advice(problem: str) -> str:
+    """Return the advice on a network error."""
     for words, advice in ADVICE.items():
-        if words in trouble:
+        if words in problem:
             return f"; {advice}"
     return ""
 
 
 def _session(url: str, ca: Path | None) -> Any:
-    """A session that trusts the sandbox's own authority, if there is one on this computer."""
+    """Return a session for https that trusts the sandbox's own authority; None for http."""
     if not url.startswith("https:"):
         return None
     from payment_sandbox.serving.sessions import direct_session
@@ -244,7 +244,7 @@ def _session(url: str, ca: Path | None) -> Any:
 
 
 def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "requests.Session":
-    """Let a session trust the certificates of a file, or those of serve --tls on this computer, for https."""
+    """Trust the certificates of a file, or those of serve --tls on this computer, for https."""
     if not url.startswith("https:"):
         return session
     import requests
@@ -262,8 +262,8 @@ def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "
 
 
 @contextmanager
-def refusals_told(call: CommandRun) -> Iterator[None]:
-    """End the command with what the server refused: one line, or one per mistake of a file."""
+def errors_reported(call: CommandRun) -> Iterator[None]:
+    """Exit with the server's refusal: one line, or one line per mistake in a file."""
     from payment_sandbox.client.errors import SandboxError
 
     try:
@@ -280,20 +280,20 @@ def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
         return [f"{refused.status}: {refused.value}; see --key and SANDBOX_API_KEY, and --control-token"]
     if refused.is_foreign:
         return [f"{refused.value}; check --url and SANDBOX_URL"]
-    return [f"{refused.status}: {refused.value}{_what_to_do(refused)}"]
+    return [f"{refused.status}: {refused.value}{_advice(refused)}"]
 
 
-def _what_to_do(refused: "SandboxError") -> str:
-    """What is possible, or where the failure comes from."""
+def _advice(refused: "SandboxError") -> str:
+    """Return the possible actions, or the command to find the cause of the failure."""
     if refused.status in FAULT_STATUSES:
-        return "; payment-sandbox faults and scenario show what makes it fail"
+        return "; payment-sandbox faults and scenario show the cause"
     if refused.allowed and "possible now" not in refused.value:
         return f"; possible now: {', '.join(refused.allowed)}"
     return ""
 
 
 def columns(rows: Iterable[Row], heads: Row, empty: str) -> str:
-    """A table for people: as wide as it needs to be, so that identifiers can be copied."""
+    """Format a table, without cutting cells, so that identifiers can be copied."""
     texts = [[shown(cell) for cell in row] for row in rows]
     if not texts:
         return empty
@@ -306,7 +306,7 @@ def columns(rows: Iterable[Row], heads: Row, empty: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as people write it, on one line; what a merchant has sent controls no terminal."""
+    """Format a value on one line, without control characters."""
     if value is None:
         return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -315,19 +315,19 @@ def shown(value: object) -> str:
 
 
 def short_time(moment: str) -> str:
-    """A time without fractions and offset, which is always UTC."""
+    """Format a time, always UTC, without fractions and offset."""
     return moment[:19].replace("T", " ")
 
 
 def money(item: Mapping[str, Any]) -> str:
-    """An amount with its currency."""
+    """Format an amount with its currency."""
     whole, cents = divmod(int(item["amount"]), 100)
     return f"{whole}.{cents:02} {item['currency']}"
 
 
-def assignments(given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Split ``name=value``."""
-    for text in given:
+def assignments(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Split each ``name=value``."""
+    for text in pairs:
         name, sign, value = text.partition("=")
         if not sign or not name:
             raise click.UsageError(f"{text!r} is not name=value, such as mode=live")
@@ -335,7 +335,7 @@ def assignments(given: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def value_of(text: str) -> Any:
-    """A value as JSON if it is some, or else the text itself."""
+    """Parse a value as JSON; return other text unchanged."""
     try:
         return json.loads(text)
     except ValueError:

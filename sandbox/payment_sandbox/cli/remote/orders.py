@@ -32,26 +32,26 @@ an_order = click.argument("order", default=LAST, shell_complete=order_ids)
 @click.option("--status", help="Only orders with this status.")
 @click.option("--method", help="Only orders with this payment method.")
 @click.option("--text", help="Only orders with this text in an id, number, name or e-mail address.")
-@click.option("--limit", type=NumberOption(1, 99999), default=20, show_default=True, help="At most so many.")
-def orders(call: CommandRun, **wanted: Any) -> None:
+@click.option("--limit", type=NumberOption(1, 99999), default=20, show_default=True, help="Maximum number.")
+def orders(call: CommandRun, **filters: Any) -> None:
     """List orders, newest first."""
 
     def row(item: "OrderRow") -> tuple[object, ...]:
         sent = item["webhooks"]
-        made = sent["pending"] + sent["delivered"] + sent["lost"] + sent["failed"]
-        delivered = f"{sent['delivered']} of {made}"
+        total = sent["pending"] + sent["delivered"] + sent["lost"] + sent["failed"]
+        delivered = f"{sent['delivered']} of {total}"
         number = item["merchant_order_id"]
         created = short_time(item["created"])
         return item["id"], item["status"], money(item), item["payment_method"], created, delivered, number
 
     heads = ("id", "status", "amount", "method", "created", "webhooks delivered", "number")
-    call.table(call.sandbox.orders(**wanted), lambda answer: map(row, answer), heads, "no orders")
+    call.table(call.sandbox.orders(**filters), lambda answer: map(row, answer), heads, "no orders")
 
 
 @remote("order", example="order last")
 @an_order
 def order(call: CommandRun, order: str) -> None:
-    """Show an order: its state, what is possible and due, and all that happened to it."""
+    """Show an order: its state, possible actions, pending events and history."""
     order_id = call.order_id(order)
     overview = call.sandbox.overview(order_id)
     timeline = call.sandbox.timeline(order_id)
@@ -61,8 +61,8 @@ def order(call: CommandRun, order: str) -> None:
             (short_time(item["at"]), f"{item['from']} -> {item['to']}", item["label"], item["detail"])
             for item in shown["timeline"]
         ]
-        happened = columns(rows, ("at", "who", "what", "detail"), "nothing has happened")
-        return "\n".join([*_overview(call, shown), "", happened])
+        history = columns(rows, ("at", "who", "what", "detail"), "no history")
+        return "\n".join([*_overview(call, shown), "", history])
 
     call.show({**overview, "timeline": timeline}, readable)
 
@@ -89,36 +89,36 @@ def _webhooks(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
         line = f"{state}, attempts: {len(webhook['attempts'])}"
         yield f"  webhook {webhook['status']} to {webhook['url']} is {line}"
     if any(webhook["state"] == "pending" and not webhook["attempts"] for webhook in answer):
-        yield from waiting(call)
+        yield from listen_hint(call)
 
 
 @remote("act", example="act last customer pay --card challenge")
 @click.argument("order_id", shell_complete=order_ids)
 @click.argument("actor", type=click.Choice(list(ACTIONS)))
 @click.argument("action")
-@click.option("--card", help="The test card that pays.")
+@click.option("--card", help="The test card to pay with.")
 @click.option("--amount", type=int, help="Amount of a bank credit in cents.")
-@click.option("--payment-method", help="The method that a customer chooses.")
-@click.option("--issuer-id", help="The bank that a customer chooses.")
-@click.option("--authorization", help="How wallet-google authorizes.")
-@click.option("--reason", help="Why it fails.")
-def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **how: Any) -> None:
-    """Act for a customer, bank, screening or processor on an order: its id, its beginning, or last."""
-    given = {key: value for key, value in how.items() if value is not None}
-    order = call.sandbox.act(call.order_id(order_id), actor, action, **given)
+@click.option("--payment-method", help="The payment method to choose as the customer.")
+@click.option("--issuer-id", help="The bank to choose as the customer.")
+@click.option("--authorization", help="The authorization of wallet-google.")
+@click.option("--reason", help="The reason of a failure.")
+def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **details: Any) -> None:
+    """Act as customer, bank, screening or processor on an order, given as an id, a prefix or last."""
+    arguments = {key: value for key, value in details.items() if value is not None}
+    order = call.sandbox.act(call.order_id(order_id), actor, action, **arguments)
     call.show(order, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
 @remote("pay", example="pay last --card frictionless")
 @an_order
-@click.option("--payment-method", help="How to pay an order whose customer still chooses.")
-@click.option("--card", help="The test card that pays.")
-@click.option("--issuer-id", help="The bank that the customer chooses.")
+@click.option("--payment-method", help="The payment method, if the customer has yet to choose one.")
+@click.option("--card", help="The test card to pay with.")
+@click.option("--issuer-id", help="The bank to pay with.")
 @click.option("--open", "in_browser", is_flag=True, help="Open the payment page in a browser instead.")
 def pay(
-    call: CommandRun, order: str, payment_method: str | None, in_browser: bool, **how: str | None
+    call: CommandRun, order: str, payment_method: str | None, in_browser: bool, **details: str | None
 ) -> None:
-    """Pay an order as its customer; by default the newest one."""
+    """Pay an order, by default the newest one, as its customer."""
     order_id = call.order_id(order)
     if in_browser:
         _open(call, call.sandbox.overview(order_id)["pages"])
@@ -126,83 +126,83 @@ def pay(
     possible = call.sandbox.overview(order_id)["actions"]["customer"]
     if payment_method is not None or ("pay" not in possible and "choose" in possible):
         call.sandbox.act(order_id, "customer", "choose", payment_method=payment_method or CARD)
-    given = {key: value for key, value in how.items() if value is not None}
-    paid = call.sandbox.act(order_id, "customer", "pay", **given)
+    arguments = {key: value for key, value in details.items() if value is not None}
+    paid = call.sandbox.act(order_id, "customer", "pay", **arguments)
     call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
 def _address(call: CommandRun, page: str) -> str:
-    """The address of a page with the scheme of the server."""
+    """Return the address of a page, with the scheme of the server."""
     return page if "://" in page else f"{call.sandbox.base_url.partition(':')[0]}://{page}"
 
 
 def _open(call: CommandRun, pages: list[str]) -> None:
     if not pages:
-        fail("the order has no payment page (any more)")
+        fail("the order has no payment page, or no longer has one")
     address = _address(call, pages[-1])
     say(address)
     webbrowser.open(address)
 
 
-def trigger_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return the triggers, for shell completion."""
+def trigger_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the names of triggers, for shell completion."""
     from payment_sandbox.operations.recipes import RECIPES
 
-    return [name for name in RECIPES if name.startswith(begun)]
+    return [name for name in RECIPES if name.startswith(prefix)]
 
 
 @remote("trigger", example="trigger paid amount=500")
 @click.argument("name", required=False, shell_complete=trigger_names)
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--order", shell_complete=order_ids, help="Act on this order instead of making one.")
-@click.option("--list", "is_list", is_flag=True, help="List what can be triggered.")
+@click.option("--order", shell_complete=order_ids, help="Act on this order instead of a new one.")
+@click.option("--list", "is_list", is_flag=True, help="List the available triggers.")
 def trigger(
     call: CommandRun, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool
 ) -> None:
-    """Make an order in a state, with its webhooks; --list says which. FIELD=VALUE are fields of the order."""
+    """Create an order in a state (see --list), with its webhooks. FIELD=VALUE sets fields of the order."""
     from payment_sandbox.client.triggers import TriggerImpossible
     from payment_sandbox.client.triggers import trigger as play
     from payment_sandbox.operations.recipes import RECIPES
 
     if is_list or name is None:
-        about = {key: made.about for key, made in RECIPES.items()}
+        about = {key: recipe.about for key, recipe in RECIPES.items()}
         call.table(about, dict.items, ("name", "makes"), "")
         return
     if name not in RECIPES:
-        fail(_no_such_trigger(name, list(RECIPES)))
+        fail(_unknown_trigger(name, list(RECIPES)))
     body = {field: value_of(value) for field, value in assignments(fields)}
     order_id = call.order_id(order) if order is not None else None
     if order_id is not None and body:
-        fail("fields are for a new order; leave them out, or leave out --order")
+        fail("fields apply to a new order only; remove the fields or --order")
     try:
-        made = play(call.sandbox, name, order_id, **body)
+        overview = play(call.sandbox, name, order_id, **body)
     except TriggerImpossible as impossible:
         fail(str(impossible))
-    _warn_of_ignored(call, made["order"]["id"], body)
-    call.show(made, lambda answer: "\n".join(_overview(call, answer)))
+    _warn_of_ignored(call, overview["order"]["id"], body)
+    call.show(overview, lambda answer: "\n".join(_overview(call, answer)))
 
 
-def _warn_of_ignored(call: CommandRun, order_id: str, given: Mapping[str, Any]) -> None:
-    """Name the given fields that orders do not have."""
-    if not given:
+def _warn_of_ignored(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:
+    """Warn of fields that orders do not have."""
+    if not fields:
         return
-    made = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
-    if made and made[0]["ignored"]:
-        ignored = ", ".join(made[0]["ignored"])
-        say(f"payment-sandbox: orders have no such field, so it was ignored: {ignored}", to_stderr=True)
+    requests = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
+    if requests and requests[0]["ignored"]:
+        ignored = ", ".join(requests[0]["ignored"])
+        say(f"payment-sandbox: ignored, because orders have no such field: {ignored}", to_stderr=True)
 
 
-def waiting(call: CommandRun) -> Iterator[str]:
-    """That webhooks wait for the command listen, if they do."""
-    forward_to = call.sandbox.project()["settings"].get("forward_to")  # an address, which has no line feeds
+def listen_hint(call: CommandRun) -> Iterator[str]:
+    """Yield a hint if webhooks wait for the command listen."""
+    forward_to = call.sandbox.project()["settings"].get("forward_to")  # a validated address, safe to print
     if forward_to is not None:
         yield (
             f"  webhooks wait for payment-sandbox listen --forward-to {forward_to}; "
-            "payment-sandbox settings forward_to=null ends that"
+            "payment-sandbox settings forward_to=null returns delivery to the sandbox"
         )
 
 
-def _no_such_trigger(name: str, known: list[str]) -> str:
+def _unknown_trigger(name: str, known: list[str]) -> str:
     from payment_sandbox.forms.base import did_you_mean, nearest_word
 
     return f"there is no trigger {name!r}{did_you_mean(nearest_word(name, known)) or '; see trigger --list'}"

@@ -1,4 +1,4 @@
-"""The commands that decide what will happen: scenario, faults, settings and projects."""
+"""The commands for scenarios, faults, settings, projects and clocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -56,16 +56,16 @@ def _summaries(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator[tup
 def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool) -> None:
     """Show the faults, or add one.
 
-    Conditions are method, path and nth; for webhooks status and attempt. The rest is what happens: status,
+    Conditions are method, path and nth; for webhooks status and attempt. Effects are status,
     phase, latency, reset, hang, truncate, rate_limit; for webhooks answer, timeout, drop, duplicate,
     together, delay and swap.
     """
     before = call.sandbox.faults() if clear else call.sandbox.call("GET", "/control/faults/")
-    kept: dict[str, Any] = {"faults": list(before["faults"]), "webhooks": list(before["webhooks"])}
+    rules: dict[str, Any] = {"faults": list(before["faults"]), "webhooks": list(before["webhooks"])}
     if parts:
-        kept["webhooks" if webhook else "faults"].append(_fault(parts, webhook=webhook))
-        kept = {**call.sandbox.faults(**kept)}
-    call.table(kept, _faults, ("of", "when", "then"), "no faults")
+        rules["webhooks" if webhook else "faults"].append(_fault(parts, webhook=webhook))
+        rules = {**call.sandbox.faults(**rules)}
+    call.table(rules, _faults, ("of", "when", "then"), "no faults")
 
 
 def _faults(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -74,11 +74,11 @@ def _faults(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _fault(parts: Sequence[str], *, webhook: bool) -> dict[str, Any]:
-    """A fault as written on the command line: some words are conditions, the others say what happens."""
-    known = WEBHOOK_CONDITIONS if webhook else FAULT_CONDITIONS
-    given = {name: value_of(value) for name, value in assignments(parts)}
-    when = {name: value for name, value in given.items() if name in known}
-    then = {name: value for name, value in given.items() if name not in known}
+    """Build a fault from the words on the command line, which are conditions and effects."""
+    conditions = WEBHOOK_CONDITIONS if webhook else FAULT_CONDITIONS
+    values = {name: value_of(value) for name, value in assignments(parts)}
+    when = {name: value for name, value in values.items() if name in conditions}
+    then = {name: value for name, value in values.items() if name not in conditions}
     return {"when": when, "then": then} if when else {"then": then}
 
 
@@ -86,27 +86,27 @@ def _words(item: Mapping[str, Any] | None) -> str:
     return " ".join(f"{name}={shown(value)}" for name, value in (item or {}).items()) or "always"
 
 
-def setting_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return the settings with a sign, for shell completion."""
+def setting_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the settings as ``name=``, for shell completion."""
     from payment_sandbox.projects.settings import Settings
 
-    return [f"{name}=" for name in Settings().as_mapping() if name.startswith(begun)]
+    return [f"{name}=" for name in Settings().as_mapping() if name.startswith(prefix)]
 
 
 @remote("settings", example="settings mode=live webhook_url=http://localhost:3000/webhook")
-@click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
-def settings(call: CommandRun, given: tuple[str, ...]) -> None:
-    """Show the project's settings, or change some; null empties one."""
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+def settings(call: CommandRun, pairs: tuple[str, ...]) -> None:
+    """Show the project's settings, or change some; null clears a setting."""
     project = call.sandbox.project()
-    if given:
-        project = call.sandbox.change_settings(**_settings(given, project["settings"]))
+    if pairs:
+        project = call.sandbox.change_settings(**_settings(pairs, project["settings"]))
     call.table(project["settings"], lambda answer: answer.items(), ("setting", "value"), "")
 
 
-def _settings(given: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as typed: the kind of the present value decides how a text is read."""
+def _settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Parse settings from the command line by the types of the current values."""
     changed: dict[str, Any] = {}
-    for name, text in assignments(given):
+    for name, text in assignments(pairs):
         kind = type(before.get(name))
         if kind is list and not text.startswith("["):
             changed[name] = [part for part in text.split(",") if part]
@@ -132,7 +132,7 @@ def projects(call: CommandRun) -> None:
 
 @remote("servers", example="servers")
 def servers(call: CommandRun) -> None:
-    """List the servers that are one sandbox."""
+    """List the servers of this sandbox."""
 
     def row(item: "Server") -> tuple[object, ...]:
         return item["url"], item["status"], item["projects"], item["version"]
@@ -143,21 +143,21 @@ def servers(call: CommandRun) -> None:
 
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
-@click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
-def create(call: CommandRun, given: tuple[str, ...]) -> None:
-    """Create a project, and print its API key, which is shown only now."""
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
+    """Create a project, and print its API key, which is never shown again."""
     from payment_sandbox.projects.settings import Settings
 
     before = {**Settings().as_mapping(), "clock": ""}
-    made = call.sandbox.call("POST", "/control/projects/", _settings(given, before))
+    created = call.sandbox.call("POST", "/control/projects/", _settings(pairs, before))
     lines = "project {project_id}\nkey {api_key}"
-    call.show(made, lambda answer: lines.format(**answer))
+    call.show(created, lambda answer: lines.format(**answer))
 
 
 @remote("delete", example="projects delete --key KEY --yes", parent=projects)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 def delete(call: CommandRun, yes: bool) -> None:
-    """Delete the project of --key: its key is refused from then on."""
+    """Delete the project of --key, and revoke the key."""
     project = call.sandbox.project()
     name = project["settings"]["name"] or project["project_id"]
     if not yes and not click.confirm(f"Delete project {printable(name)} with all its orders?", err=True):
@@ -171,11 +171,10 @@ def delete(call: CommandRun, yes: bool) -> None:
     "--unused-for", required=True, metavar="PERIOD", help="Real time since the last call, such as P7D."
 )
 def prune(call: CommandRun, unused_for: str) -> None:
-    """Delete the projects of the server that nobody has called for some time, except the first one."""
+    """Delete all projects without a recent call, except the first one of the server."""
     deleted = call.sandbox.prune_projects(unused_for)
-    call.show(
-        {"deleted": deleted}, lambda answer: "\n".join(answer["deleted"]) or "no project was unused so long"
-    )
+    nothing = f"no project was unused for {unused_for}"
+    call.show({"deleted": deleted}, lambda answer: "\n".join(answer["deleted"]) or nothing)
 
 
 @remote("reset", example="reset")
@@ -189,13 +188,13 @@ def reset(call: CommandRun) -> None:
 @click.option("--to", help="Advance to a time.")
 @click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event or until idle.")
 @click.option("--freeze", is_flag=True, help="Freeze the clock.")
-@click.option("--rate", type=float, help="Run the clock at this many seconds per second.")
+@click.option("--rate", type=float, help="Run the clock at this many sandbox seconds per real second.")
 def clock(call: CommandRun, freeze: bool, rate: float | None, **aim: str | None) -> None:
     """Show the clock, or move it."""
-    given = [name for name, value in aim.items() if value is not None]
-    if len(given) + freeze + (rate is not None) > 1:
+    aims = [name for name, value in aim.items() if value is not None]
+    if len(aims) + freeze + (rate is not None) > 1:
         raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
-    if given:
+    if aims:
         call.show(call.sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]).answer, _advanced)
         return
     if freeze:
@@ -215,7 +214,7 @@ def freeze(call: CommandRun) -> None:
 @remote("run", example="clock run --rate 3600", parent=clock)
 @click.option("--rate", default=1.0, show_default=True, type=float, help="Sandbox seconds per real second.")
 def run(call: CommandRun, rate: float) -> None:
-    """Let the clock run by itself."""
+    """Run the clock."""
     call.sandbox.clock.run(rate)
     call.show(call.sandbox.clock.read(), _clock)
 

@@ -1,4 +1,4 @@
-"""The commands about the server and what happens on it."""
+"""The commands about the server, events, findings and replays."""
 
 import json
 import sys
@@ -30,13 +30,13 @@ def health(call: CommandRun) -> None:
 def watch(call: CommandRun) -> None:
     """Show the project's events as they happen, until Ctrl-C."""
     for event in call.sandbox.events():
-        line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_happened(event.data)}"
+        line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_event_text(event.data)}"
         say(line)
         sys.stdout.flush()
     say("The events have ended: the server stopped, or the project was deleted.", to_stderr=True)
 
 
-def _happened(data: Mapping[str, Any]) -> str:
+def _event_text(data: Mapping[str, Any]) -> str:
     label = data.get("label")
     if label is not None:
         return str(label)
@@ -46,13 +46,13 @@ def _happened(data: Mapping[str, Any]) -> str:
 @remote("wait", example="wait --order last --status completed --timeout 5")
 @click.option("--order", shell_complete=order_ids, help="Wait until this order has the --status.")
 @click.option("--status", help="The status to wait for.")
-@click.option("--webhook", shell_complete=order_ids, help="Wait until a webhook of this order was answered.")
-@click.option("--idle", is_flag=True, help="Wait until nothing is due and no webhook is on its way.")
+@click.option("--webhook", shell_complete=order_ids, help="Wait for an answer to a webhook of this order.")
+@click.option("--idle", is_flag=True, help="Wait until no event is pending and no webhook is in flight.")
 @click.option("--timeout", default=10.0, show_default=True, type=SecondsOption(0, 60), help="Real seconds.")
 def wait(
     call: CommandRun, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
 ) -> None:
-    """Wait for a status, a webhook, or until nothing is left to do; exit code 1 if it does not come."""
+    """Wait for a status, a webhook or an idle project; exit code 1 on timeout."""
     from payment_sandbox.client.errors import SandboxError
 
     if (order is None) != (status is None) or not (order or webhook or idle):
@@ -77,7 +77,7 @@ def wait(
 
 @remote("agenda", example="agenda")
 def agenda(call: CommandRun) -> None:
-    """List what is due, and when."""
+    """List pending events with their times."""
 
     def row(item: "Due") -> tuple[object, ...]:
         return short_time(item["at"]), item["label"], item.get("failed")
@@ -94,15 +94,15 @@ def agenda(call: CommandRun) -> None:
 def journal(
     call: CommandRun, method: str | None, path: str | None, status: int | None, order: str | None
 ) -> None:
-    """List what the shop sent to the merchant API, and how it was answered."""
+    """List the shop's requests to the merchant API with their responses."""
     order_id = call.order_id(order) if order is not None else None
     method = method.upper() if method is not None else None
     entries = call.sandbox.journal(method=method, path=path, status=status, order_id=order_id)
 
     def row(item: "JournalEntry") -> tuple[object, ...]:
         refused = item["response"].get("error") if isinstance(item["response"], dict) else None
-        why = f"{refused['type']}: {refused['value']}" if refused else ", ".join(item["ignored"])
-        return short_time(item["at"]), item["method"], item["path"], item["status"], item["rule"], why
+        note = f"{refused['type']}: {refused['value']}" if refused else ", ".join(item["ignored"])
+        return short_time(item["at"]), item["method"], item["path"], item["status"], item["rule"], note
 
     heads = ("at", "method", "path", "status", "rule", "refused or ignored")
     call.table(entries, lambda answer: map(row, answer), heads, "no requests")
@@ -111,11 +111,11 @@ def journal(
 @remote("review", example="review")
 @format_option
 def review(call: CommandRun, form: str) -> None:
-    """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
-    from payment_sandbox.client.history import review as look_through
+    """List the integration's mistakes, from the project's journal; exit code 1 if there are any."""
+    from payment_sandbox.client.history import review as review_project
     from payment_sandbox.operations.review import Finding
 
-    reviewed = look_through(call.sandbox)
+    reviewed = review_project(call.sandbox)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
         noted = [Noted(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed]
@@ -132,9 +132,9 @@ def review(call: CommandRun, form: str) -> None:
 @remote("replay", example="replay evidence.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 def replay(call: CommandRun, file: str) -> None:
-    """Play the evidence of an order again in a new project; exit code 1 if it goes differently.
+    """Replay the evidence of an order in a new project; exit code 1 if the result differs.
 
-    The dashboard saves such a file: "Download evidence" on the page of an order.
+    To get an evidence file, choose "Download evidence" on the page of an order in the dashboard.
     """
 
     sys.exit(1 if replay_file(call, file) else 0)
@@ -144,27 +144,27 @@ SKIPPED_SHOWN_MAX: Final = 10
 
 
 def replay_file(call: CommandRun, file: str) -> int:
-    """Play a file, and print the differences; return their number."""
+    """Replay a file, print the differences, and return their number."""
     from payment_sandbox.client.replaying import EvidenceRefused
     from payment_sandbox.client.replaying import replay as play
 
     try:
         evidence = json.loads(Path(file).read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        fail(f"{file} cannot be played: byte {error.start} is not UTF-8")
+        fail(f"{file} cannot be replayed: byte {error.start} is not UTF-8")
     except json.JSONDecodeError as error:
-        fail(f"{file}:{error.lineno}:{error.colno}: cannot be played: this is not JSON: {error.msg}")
+        fail(f"{file}:{error.lineno}:{error.colno}: cannot be replayed: invalid JSON: {error.msg}")
     except RecursionError:
-        fail(f"{file} cannot be played: it is nested too deeply to be read")
+        fail(f"{file} cannot be replayed: the JSON is nested too deeply")
     try:
         outcome = play(call.sandbox, evidence)
     except EvidenceRefused as refused:
-        fail(f"{file} cannot be played: {refused}")
+        fail(f"{file} cannot be replayed: {refused}")
     count = len(outcome.differences)
     address = f"{call.sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
-    went = f"{count} difference{'' if count == 1 else 's'}" if count else "all went the same way"
+    result = f"{count} difference{'' if count == 1 else 's'}" if count else "no difference"
     lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
     lines += [f"different: {difference}" for difference in outcome.differences]
-    lines.append(f"{outcome.steps} steps, {went}" + (f"; see {address}" if count else ""))
+    lines.append(f"{outcome.steps} steps, {result}" + (f"; see {address}" if count else ""))
     call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(printable, lines)))
     return count

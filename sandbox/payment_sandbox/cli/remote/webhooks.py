@@ -21,14 +21,14 @@ ENDING: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 
 
 @remote("webhooks", example="webhooks --state failed")
-@click.option("--order-id", "--order", shell_complete=order_ids, help="Only of this order.")
+@click.option("--order-id", "--order", shell_complete=order_ids, help="Only webhooks of this order.")
 @click.option(
-    "--state", type=click.Choice(["pending", DELIVERED, "failed", LOST]), help="Only in this state."
+    "--state", type=click.Choice(["pending", DELIVERED, "failed", LOST]), help="Only webhooks in this state."
 )
 def webhooks(call: CommandRun, order_id: str | None, state: str | None) -> None:
-    """List webhooks and how their attempts ended."""
-    asked = {"order_id": call.order_id(order_id) if order_id is not None else None, "state": state}
-    answer = call.sandbox.call("GET", "/control/webhooks/", query=asked)
+    """List webhooks with the outcomes of their attempts."""
+    query = {"order_id": call.order_id(order_id) if order_id is not None else None, "state": state}
+    answer = call.sandbox.call("GET", "/control/webhooks/", query=query)
     if state == DELIVERED:
         answer["items"] = [item for item in answer["items"] if not item["lost"]]
     call.show(answer, _deliveries)
@@ -50,7 +50,7 @@ def _deliveries(answer: Mapping[str, "list[Webhook]"]) -> str:
 @remote("redeliver", example="redeliver last")
 @click.argument("webhook")
 def redeliver(call: CommandRun, webhook: str) -> None:
-    """Send a webhook once more: by its id, the newest one of an order, or the last of all."""
+    """Resend a webhook: by its id, the newest one of an order, or the last one of the project."""
     known = call.sandbox.webhooks()
     matching = known if webhook == LAST else [item for item in known if item["id"].startswith(webhook)]
     if not matching:
@@ -58,21 +58,21 @@ def redeliver(call: CommandRun, webhook: str) -> None:
         matching = [item for item in known if item["order_id"] == order_id]
     if not matching:
         fail(f"there is no webhook {webhook!r}; payment-sandbox webhooks lists them")
-    again = call.sandbox.redeliver(matching[-1]["id"])
-    call.show(again, lambda item: _deliveries({"items": [item]}))
+    resent = call.sandbox.redeliver(matching[-1]["id"])
+    call.show(resent, lambda item: _deliveries({"items": [item]}))
 
 
 @remote("listen", example="listen --forward-to http://localhost:3000/webhook")
-@click.option("--forward-to", required=True, help="Where the shop receives webhooks, as seen from here.")
+@click.option("--forward-to", required=True, help="The shop's webhook address, as seen from this machine.")
 @click.option(
-    "--shop-ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates of the shop to trust."
+    "--shop-ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates to trust for the shop."
 )
 @click.option("--insecure", is_flag=True, help="Do not check the certificate of the shop.")
 def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bool) -> None:
-    """Deliver the project's webhooks to a shop that the server cannot reach, until Ctrl-C.
+    """Forward the project's webhooks to a shop that the server cannot reach, until Ctrl-C.
 
-    What the shop answers counts as its answer, retries included. The server and the shop may restart
-    meanwhile: webhooks wait. If this command is killed, what the shop was handling then comes once more.
+    The server records the shop's answers and schedules retries as usual. Webhooks wait while the server or
+    the shop restarts. If this command is killed, webhooks in flight are delivered again.
     """
     from payment_sandbox.client.listening import Listener
     from payment_sandbox.serving.posting import poster
@@ -81,15 +81,17 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
     trusted = trust_in("--shop-ca", shop_ca, is_insecure=insecure)
 
     def forwarded(done: "Forwarded") -> None:
-        put_once(f"{json.dumps(done.as_mapping()) if call.as_json else printable(_told(done))}\n")
+        line = json.dumps(done.as_mapping()) if call.as_json else printable(_forwarded_line(done))
+        put_once(f"{line}\n")
 
-    def server(why: str | None) -> None:
-        if why is None:
+    def server(problem: str | None) -> None:
+        if problem is None:
             say(
-                f"Webhooks of {call.sandbox.base_url} go to {forward_to} now. Ctrl-C ends it.", to_stderr=True
+                f"Forwarding webhooks of {call.sandbox.base_url} to {forward_to}; stop with Ctrl-C.",
+                to_stderr=True,
             )
         else:
-            say(f"the sandbox is away: {why}; webhooks wait until it is back", to_stderr=True)
+            say(f"the sandbox is unreachable: {problem}; webhooks wait until it is back", to_stderr=True)
 
     listener = Listener(
         call.sandbox, forward_to, on_forwarded=forwarded, on_server=server, send=poster(trusted)
@@ -98,7 +100,7 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
 
 
 def _run(listener: "Listener") -> None:
-    """Forward webhooks until a signal comes, then give them back."""
+    """Forward webhooks until a signal, then return delivery to the server."""
     from payment_sandbox.client.listening import Replaced
 
     for number in ENDING:  # a shell ignores SIGINT in background jobs
@@ -106,26 +108,30 @@ def _run(listener: "Listener") -> None:
     try:
         listener.run()
     except KeyboardInterrupt:
-        for number in ENDING:  # a second one must not prevent it
+        for number in ENDING:  # a second signal must not interrupt the disconnect
             signal.signal(number, signal.SIG_IGN)
-        say("", _left(listener), to_stderr=True)
+        say("", _disconnect(listener), to_stderr=True)
     except Replaced:
-        fail("another listen delivers the webhooks of this project now")
+        fail("another payment-sandbox listen has taken over the webhooks of this project")
 
 
-def _left(listener: "Listener") -> str:
-    """End the forwarding, and say where webhooks go from now on."""
+def _disconnect(listener: "Listener") -> str:
+    """Stop forwarding, and return a sentence on the new destination of webhooks."""
     try:
-        is_changed = listener.leave()
+        is_changed = listener.disconnect()
     except OSError:
         return (
-            "The sandbox is away, so its webhooks go on waiting for listen; "
-            "payment-sandbox settings forward_to=null ends that."
+            "The sandbox is unreachable, so its webhooks keep waiting for payment-sandbox listen; "
+            "payment-sandbox settings forward_to=null returns delivery to the sandbox."
         )
-    return "The sandbox sends webhooks by itself again." if is_changed else "Webhooks go elsewhere already."
+    return (
+        "The sandbox delivers webhooks itself again."
+        if is_changed
+        else "Webhooks already go to another address."
+    )
 
 
-def _told(done: "Forwarded") -> str:
+def _forwarded_line(done: "Forwarded") -> str:
     offer, reply = done.offer, done.reply
     outcome = reply.error or f"answered {reply.status} in {reply.duration_ms:.0f} ms"
     warning = f"  {reply.warning}" if reply.warning else ""

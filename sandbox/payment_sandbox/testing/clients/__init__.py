@@ -1,1 +1,1 @@
-"""Clients whose calls to the sandbox need no socket."""
+"""Clients for calls to the sandbox without sockets."""

@@ -1,4 +1,4 @@
-"""The sandbox without sockets: calls of a test and its shop, answered on the caller's thread."""
+"""Calls to the sandbox without sockets, answered on the caller's thread."""
 
 from base64 import b64decode, b64encode
 from contextlib import nullcontext
@@ -12,7 +12,7 @@ from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, environment, opened
 from payment_sandbox.testing.shops.receiving import Receiver
-from payment_sandbox.testing.shops.watching import Deliver, Kept, ShopRequest, current_request
+from payment_sandbox.testing.shops.watching import DeferredWebhooks, Deliver, ShopRequest, current_request
 from payment_sandbox.web.call import Line
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
 
 SETTLE_SECONDS: Final = (
-    10.0  # how long a call waits for the webhooks that it triggers, directly or indirectly
+    10.0  # the longest wait of a call for the webhooks that it triggers, directly or indirectly
 )
 
 WAIT: Final = "/control/wait/"
@@ -29,7 +29,7 @@ MERCHANT_API: Final = "/v1/"
 
 
 class SandboxResponse(NamedTuple):
-    """An application's response, with the parts of ``requests.Response`` that the client uses."""
+    """A response with the attributes of ``requests.Response`` in use by the client."""
 
     status_code: int
     reason: str
@@ -38,7 +38,7 @@ class SandboxResponse(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The reason as HTTP servers write it."""
+        """The standard reason phrase of the status."""
         return responses.get(self.status_code, self.reason)
 
     def json(self) -> Any:
@@ -47,13 +47,13 @@ class SandboxResponse(NamedTuple):
 
 
 class CutOff(Exception):
-    """A fault cut the connection; ``begun`` is what had arrived of the response, if anything had."""
+    """A fault cut the connection; ``partial`` is the received part of the response, if any."""
 
-    begun: SandboxResponse | None = None
+    partial: SandboxResponse | None = None
 
 
 class NoAnswer(CutOff):
-    """A fault never answers the caller; nobody waits, the time limit passes at once."""
+    """A fault suppressed the answer; the caller's timeout expires at once, without waiting."""
 
 
 class TookTooLong(Exception):
@@ -63,17 +63,17 @@ class TookTooLong(Exception):
         super().__init__(f"no answer within {timeout_seconds:g} seconds")
 
 
-class AsksWithoutEnd(BaseException):
-    """A run of a rehearsal has no end; a test ends with it, whatever the shop catches."""
+class EndlessRun(BaseException):
+    """A run of a rehearsal never ends. A ``BaseException``, so that the shop does not catch it."""
 
 
 class _InProcessLine(Line):
-    """The line of a call without a socket; nobody waits for an answer that does not come."""
+    """The client connection of a call without a socket; a missing answer costs no time."""
 
     silence_seconds = 0.0
 
     def __init__(self, shop_request: ShopRequest | None, deliver: Deliver) -> None:
-        """Webhooks of a call that is made during a request to the shop wait for the end of that."""
+        """Defer webhooks of the call to the end of ``shop_request``, if the shop makes it during one."""
         super().__init__()
         self._shop_request = shop_request
         self._deliver = deliver
@@ -95,17 +95,17 @@ class _InProcessLine(Line):
         raise NoAnswer
 
     def keep(self, project: "Project", held: "Held") -> bool:
-        """Take over the webhooks, if the call is made during a request to the shop."""
+        """Defer the webhooks, if the shop makes the call during a request."""
         if self._shop_request is not None:
-            self._shop_request.keep(project, held, self._deliver)
+            self._shop_request.defer(project, held, self._deliver)
         return self._shop_request is not None
 
 
 class InProcess:
-    """The sandbox without sockets; a call returns once the webhooks it triggered are answered.
+    """The sandbox without sockets; a call returns after the answers to its webhooks.
 
-    A call that the shop makes during a request of the test does not: its webhooks come after the shop's
-    response, as they do in production.
+    The exception is a call by the shop during a request of the test: its webhooks follow the shop's response,
+    as in production.
     """
 
     def __init__(self, server: "Server") -> None:
@@ -113,7 +113,7 @@ class InProcess:
         self._tests_thread = current_thread()
 
     def is_addressed(self, url: str) -> bool:
-        """Whether a request to this URL is one to the sandbox."""
+        """Return whether a URL belongs to the sandbox."""
         return url.startswith(self._server.url + "/")
 
     def send(
@@ -122,55 +122,55 @@ class InProcess:
         """Make one call, on this thread, as the project of ``key``.
 
         Raises:
-            AsksWithoutEnd: in a rehearsal, the shop has asked this for ever, or the run was given up.
+            EndlessRun: in a rehearsal, the shop repeats this call endlessly, or the run was abandoned.
             CutOff: a fault cut the connection.
-            TookTooLong: a fault delayed the response for longer than the caller waits.
+            TookTooLong: a fault delayed the response beyond the caller's timeout.
         """
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
-        _end_endless(project, method, path)
+        _stop_endless(project, method, path)
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
         waits = shop_request is None and self._waits(project, receiver, method, path)
-        begun_seconds, is_settled = monotonic_seconds(), True
-        is_here = waits or _come_first(project, receiver)
-        with self._server.services.courier.waiting() if is_here else nullcontext():
-            line = _InProcessLine(shop_request, self._deliver_kept)
+        started_seconds, is_settled = monotonic_seconds(), True
+        delivers = waits or _precede_response(project, receiver)
+        with self._server.services.courier.waiting() if delivers else nullcontext():
+            line = _InProcessLine(shop_request, self._deliver_deferred)
             answer = self._answered(environment(method, url, headers, body), line)
-            taken_seconds = monotonic_seconds() - begun_seconds
+            taken_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
                 is_settled = _settled(project, receiver)
         if isinstance(answer, NoAnswer):
-            taken_seconds = _forever(project, method, path, timeout_seconds)
+            taken_seconds = _endless_wait(project, method, path, timeout_seconds)
         arrived = _arrived(answer, taken_seconds, timeout_seconds)
         return arrived if is_settled else _with_warning(arrived, project)
 
-    def _deliver_kept(self, kept: list[Kept]) -> None:
+    def _deliver_deferred(self, deferred: list[DeferredWebhooks]) -> None:
         with self._server.services.courier.waiting():
-            for project, held in kept:
+            for project, held in deferred:
                 project.release(held)
-            for project in {each.project.project_id: each.project for each in kept}.values():
+            for project in {each.project.project_id: each.project for each in deferred}.values():
                 _settled(project, self._receiver_of(project))
 
     def _receiver_of(self, project: "Project | None") -> Receiver | None:
-        """The application in this process that gets the project's webhooks."""
+        """Return the application in this process that receives the project's webhooks."""
         if project is None:
             return None
         receiver = self._server.services.courier.receiver_of(project)
         return receiver if isinstance(receiver, Receiver) else None
 
     def _waits(self, project: "Project | None", receiver: Receiver | None, method: str, path: str) -> bool:
-        """Whether a call waits for webhooks; a handler's must not, as its own webhook is among them."""
+        """Return whether a call waits for webhooks; a handler's call must not wait for its own webhook."""
         if project is None or not _may_cause_webhooks(project, method, path):
             return False
         if receiver is not None:
             return not receiver.may_have_called()
-        # a shop behind a socket: whatever another thread calls meanwhile may come from its handler
+        # with a shop behind a socket, a call on another thread may come from the webhook handler
         return current_thread() is self._tests_thread or not project.epoch.outbox.is_delivering
 
     def _answered(self, environ: dict[str, Any], line: Line) -> SandboxResponse | CutOff:
         try:
             return self._answer(environ, line)
-        except CutOff as cut:  # its webhooks come all the same
+        except CutOff as cut:  # the webhooks are delivered all the same
             return cut
 
     def _answer(self, environ: dict[str, Any], line: Line) -> SandboxResponse:
@@ -181,30 +181,30 @@ class InProcess:
             try:
                 answers.extend(pieces)
             except CutOff as cut:
-                cut.begun = _answered(heads[-1], answers) if any(answers) else None
+                cut.partial = _answered(heads[-1], answers) if any(answers) else None
                 raise
         return _answered(heads[-1], answers)
 
 
-def _end_endless(project: "Project | None", method: str, path: str) -> None:
+def _stop_endless(project: "Project | None", method: str, path: str) -> None:
     if project is not None and project.epoch.rehearsal.ends_with(path):
-        raise AsksWithoutEnd(f"{method} {path}: this run of a rehearsal has no end")
+        raise EndlessRun(f"{method} {path}: this run of a rehearsal never ends")
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
-    """Whether a call may have webhooks to wait for; reading has none, unless time passes meanwhile."""
+    """Return whether a call may cause webhooks; a read does only on a running clock or in a wait."""
     return method != "GET" or path.startswith(WAIT) or project.epoch.state.clock.running
 
 
-def _come_first(project: "Project | None", receiver: Receiver | None) -> bool:
-    """Whether webhooks come before the response to the shop's call, so that its thread waits for them."""
+def _precede_response(project: "Project | None", receiver: Receiver | None) -> bool:
+    """Return whether webhooks precede the response to the shop's call, which then waits for them."""
     if project is None or receiver is None or receiver.may_have_called():
         return False
     return project.settings.webhook_timing == BEFORE_RESPONSE
 
 
 def _settled(project: "Project", receiver: Receiver | None) -> bool:
-    """Wait for the webhooks of a project, and raise what a handler raised for the test; False on timeout."""
+    """Wait for the webhooks of a project; raise a test outcome of a handler; return False on timeout."""
     if project.epoch.is_advancing:  # the advance waits for them
         return True
     is_settled = project.settle(SETTLE_SECONDS)
@@ -213,8 +213,8 @@ def _settled(project: "Project", receiver: Receiver | None) -> bool:
     return is_settled
 
 
-def _forever(project: "Project | None", method: str, path: str, timeout_seconds: float | None) -> float:
-    """How long a caller waits for no answer; one without a time limit is told to the rehearsal."""
+def _endless_wait(project: "Project | None", method: str, path: str, timeout_seconds: float | None) -> float:
+    """Return the duration of an unanswered call; report a caller without a timeout to the rehearsal."""
     if timeout_seconds is None and project is not None:
         project.epoch.rehearsal.waits_forever(method, path)
     return float("inf")
@@ -235,19 +235,19 @@ def _answered(head: WsgiHead, answers: list[bytes]) -> SandboxResponse:
 
 
 def _with_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:
-    """The response, with a header that lists the webhooks still unanswered."""
+    """Add a header to the response that lists the unanswered webhooks."""
     pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
 
 
 def basic(key: str, password: str = "") -> str:
-    """The ``Authorization`` header with an API key."""
+    """Return the ``Authorization`` header with an API key."""
     return f"Basic {b64encode(f'{key}:{password}'.encode()).decode()}"
 
 
 def key_in(authorization: str) -> str:
-    """The API key in an ``Authorization`` header; empty if it has none."""
+    """Return the API key in an ``Authorization`` header; empty if it has none."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return ""
@@ -258,5 +258,5 @@ def key_in(authorization: str) -> str:
 
 
 def path_of(url: str) -> str:
-    """The path of a URL."""
+    """Return the path of a URL."""
     return urlsplit(url).path

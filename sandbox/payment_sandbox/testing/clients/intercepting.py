@@ -1,8 +1,8 @@
-"""Requests to a provider's address come to the sandbox instead, whatever library sends them.
+"""Interception of requests to a provider's address, for several HTTP libraries.
 
 The connections of ``http.client`` (and of urllib3, requests and urllib.request, which are built on it) get a
-socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``. The client of
-aiohttp is refused by name, lest it reaches the provider.
+socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``. Connections of
+aiohttp's client are refused, so that they never reach the provider.
 """
 
 import http.client
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 
 class OnImport(MetaPathFinder):
-    """Calls a function with each of these libraries: at once if it is loaded, else when it is."""
+    """Calls a function for each of several libraries: at once if it is loaded, otherwise on its import."""
 
-    def __init__(self, names: Collection[str], then: Callable[[ModuleType], None]) -> None:
+    def __init__(self, names: Collection[str], on_loaded: Callable[[ModuleType], None]) -> None:
         self._waiting = set(names)
-        self._then = then
+        self._on_loaded = on_loaded
 
-    def begin(self) -> None:
-        """Look at what is loaded, and watch what will be."""
+    def start(self) -> None:
+        """Handle loaded libraries, and watch for imports."""
         sys.meta_path.insert(0, self)
         for name in sorted(self._waiting & sys.modules.keys()):
             self._loaded(sys.modules[name])
 
-    def end(self) -> None:
-        """Watch no longer."""
+    def stop(self) -> None:
+        """Stop watching for imports."""
         self._waiting.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
@@ -51,10 +51,10 @@ class OnImport(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a library as usual, and note the end of its import."""
+        """Find a library as usual, with a callback at the end of its import."""
         if fullname not in self._waiting:
             return None
-        self._waiting.discard(fullname)  # or this would be asked again
+        self._waiting.discard(fullname)  # to avoid a recursion
         spec = find_spec(fullname)
         if spec is None or spec.loader is None:
             return spec
@@ -71,7 +71,7 @@ class OnImport(MetaPathFinder):
     def _loaded(self, module: ModuleType) -> None:
         if module.__name__ in self._waiting:
             self._waiting.discard(module.__name__)
-            self._then(module)
+            self._on_loaded(module)
 
 
 UNAUTHORIZED: Final = 401
@@ -83,7 +83,7 @@ API: Final = "/v1/"
 
 
 class Origin(NamedTuple):
-    """Where a provider is reached."""
+    """The scheme, host and port of a provider."""
 
     scheme: str
     host: str
@@ -91,62 +91,62 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, scheme: str, host: str, port: int | None) -> "Origin":
-        """The origin of a connection."""
+        """Return the origin of a connection."""
         return cls(scheme, host.strip("[]").lower(), port or DEFAULT_PORTS[scheme])
 
 
 class Provider(NamedTuple):
-    """A provider whose requests are intercepted, and the path under which its API is."""
+    """A provider to intercept: its origin, and the path prefix of its API."""
 
     origin: Origin
     prefix: str
 
     @classmethod
     def parse(cls, url: str) -> "Provider":
-        """Read an address.
+        """Parse an address.
 
         Raises:
-            ValueError: it is not an HTTP address.
+            ValueError: the address is not an HTTP address.
         """
-        wanted = f"intercept takes an address such as {EXAMPLE}, with its scheme; not {url!r}"
+        problem = f"intercept takes an address such as {EXAMPLE}, with its scheme; not {url!r}"
         if not isinstance(url, str):
-            raise ValueError(wanted)
+            raise ValueError(problem)
         parts = urlsplit(url)
         if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
-            raise ValueError(wanted)
+            raise ValueError(problem)
         try:
             origin = Origin.of(parts.scheme, parts.hostname, parts.port)
         except ValueError as error:  # of the port
-            raise ValueError(f"{wanted}: {error}") from None
+            raise ValueError(f"{problem}: {error}") from None
         return cls(origin, parts.path.rstrip("/"))
 
 
 class Rejections:
-    """The intercepted requests that reached no project, or nothing in it; as sentences."""
+    """Sentences about intercepted requests with an unknown key or path, with a limit."""
 
     def __init__(self) -> None:
-        self._told: list[str] = []
+        self._sentences: list[str] = []
         self._dropped = 0
 
     def add(self, sentence: str) -> None:
-        """Note one; the oldest go first."""
-        self._told.append(sentence)
-        if len(self._told) > REJECTIONS_MAX:
-            del self._told[0]
+        """Add a sentence; drop the oldest beyond the limit."""
+        self._sentences.append(sentence)
+        if len(self._sentences) > REJECTIONS_MAX:
+            del self._sentences[0]
             self._dropped += 1
 
     @property
     def count(self) -> int:
-        """How many there have been."""
-        return self._dropped + len(self._told)
+        """The number of all rejections, dropped ones included."""
+        return self._dropped + len(self._sentences)
 
     def since(self, count: int) -> list[str]:
-        """Those after the first ``count``."""
-        return self._told[max(count - self._dropped, 0) :]
+        """Return the sentences after the first ``count`` rejections."""
+        return self._sentences[max(count - self._dropped, 0) :]
 
 
 class Route:
-    """One interception: a server in the place of a provider."""
+    """One interception: a server that replaces a provider."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Route:
         rejections: Rejections,
         keys: Mapping[str, str] | None = None,
     ) -> None:
-        """``keys`` are those of projects, by the ones that a shop has instead."""
+        """Create an interception; ``keys`` maps the shop's hard-coded keys to keys of projects."""
         self.provider = provider
         self._keys = dict(keys or {})
         self._server = server
@@ -163,11 +163,11 @@ class Route:
         self._rejections = rejections
 
     def knows(self, key: str) -> bool:
-        """Whether the key is that of a project of this server."""
+        """Return whether a key belongs to a project of this server."""
         return key in self._keys or self._server.registry.find(key) is not None
 
-    def fits(self, target: str) -> int:
-        """How much of the path is that of the provider; -1 if it is another."""
+    def match_length(self, target: str) -> int:
+        """Return the length of the provider's path prefix in the target; -1 if the prefix differs."""
         prefix, path = self.provider.prefix, _path(target)
         return len(prefix) if path == prefix or path.startswith(f"{prefix}/") else -1
 
@@ -177,10 +177,10 @@ class Route:
         """Make one call; ``target`` is a path with its query, or a whole URL.
 
         Raises:
-            CutOff, TookTooLong: as ``InProcess.send``.
+            CutOff, TookTooLong: as in ``InProcess.send``.
         """
         path = _path(target)
-        own = path.removeprefix(self.provider.prefix) if self.fits(target) >= 0 else path
+        own = path.removeprefix(self.provider.prefix) if self.match_length(target) >= 0 else path
         _, mark, query = target.partition("?")
         without_host = [(name, value) for name, value in headers if name.lower() != "host"]
         if key in self._keys:
@@ -191,24 +191,24 @@ class Route:
             method, f"{self._server.url}{own}{mark}{query}", without_host, body, key, timeout_seconds
         )
         if answer.status_code in (UNAUTHORIZED, NOT_FOUND):
-            self._note(answer.status_code, method, own, key)
+            self._reject(answer.status_code, method, own, key)
         return answer
 
-    def _note(self, status: int, method: str, path: str, key: str) -> None:
+    def _reject(self, status: int, method: str, path: str, key: str) -> None:
         host = self.provider.origin.host
-        asked = mask(f"{method} {path} for {host} -> {status}", key or None)
+        request = mask(f"{method} {path} for {host} -> {status}", key or None)
         if status == UNAUTHORIZED:
-            shown = f"the API key {key[:KEY_SHOWN]}{MASK} is that of no project"
-            whose = shown if key else "it had no Basic key"
+            unknown = f"the API key {key[:KEY_SHOWN]}{MASK} belongs to no project"
+            problem = unknown if key else "the request had no Basic key"
             self._rejections.add(
-                f"{asked}: {whose}; the shop needs payment_sandbox.api_key, or intercept(…, key=…)"
+                f"{request}: {problem}; the shop needs payment_sandbox.api_key, or intercept(…, key=…)"
             )
         elif not path.startswith(API):
-            self._rejections.add(f"{asked}: paths begin with {API}; intercept what comes before it")
+            self._rejections.add(f"{request}: paths begin with {API}; intercept the address before it")
 
 
 def _path(target: str) -> str:
-    """The path of a target."""
+    """Return the path of a target."""
     bare = target.partition("?")[0]
     return urlsplit(bare).path if "://" in bare else bare
 
@@ -219,7 +219,7 @@ NO_PROXY: Final = ("no_proxy", "NO_PROXY")
 
 
 class Interceptions:
-    """The providers whose requests come to one server."""
+    """The interceptions of one server."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
@@ -230,7 +230,7 @@ class Interceptions:
         """Intercept requests to this address; ``keys`` as in ``Route``.
 
         Raises:
-            ValueError: it is not an HTTP address.
+            ValueError: the address is not an HTTP address.
         """
         route = Route(self._server, Provider.parse(url), self.rejections, keys)
         self._routes.append(route)
@@ -249,8 +249,8 @@ class Interceptions:
             self.remove(route)
 
 
-class _At:
-    """Everybody who intercepts requests to one origin, the newest last."""
+class _OriginRoutes:
+    """The interceptions of one origin, the newest last."""
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
@@ -259,9 +259,10 @@ class _At:
     def send(
         self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
     ) -> SandboxResponse:
-        """Answer a request: the most specific address first, and the server that knows its key."""
+        """Answer a request through the most specific route, preferably of a server that knows the key."""
         route = max(
-            enumerate(self.routes), key=lambda each: (each[1].fits(target), each[1].knows(key), each[0])
+            enumerate(self.routes),
+            key=lambda each: (each[1].match_length(target), each[1].knows(key), each[0]),
         )[1]
         return route.send(method, target, headers, body, key, timeout_seconds)
 
@@ -271,26 +272,26 @@ class _Origins:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._found: dict[Origin, _At] = {}
+        self._by_origin: dict[Origin, _OriginRoutes] = {}
         self._unhook: list[Callable[[], None]] = []
 
     def add(self, route: Route) -> None:
-        """Answer requests to an origin."""
+        """Add a route, and hook the libraries for the first one."""
         watching: OnImport | None = None
         with self._lock:
             origin = route.provider.origin
-            self._found.setdefault(origin, _At(origin)).routes.append(route)
+            self._by_origin.setdefault(origin, _OriginRoutes(origin)).routes.append(route)
             if not self._unhook:
                 self._unhook = [_replaced(*hook) for hook in _hooks()]
                 self._unhook.append(_without_proxies())
                 watching = OnImport((*HTTPX, AIOHTTP), self._hook)
-                self._unhook.append(watching.end)
+                self._unhook.append(watching.stop)
             _pass_proxies(origin.host)
         if watching is not None:
-            watching.begin()
+            watching.start()
 
     def _hook(self, library: Any) -> None:
-        """Hook a library of the kind of httpx, or aiohttp, which has just been imported."""
+        """Hook httpx, httpx2 or aiohttp after its import."""
         with self._lock:
             if not self._unhook:
                 return
@@ -303,27 +304,27 @@ class _Origins:
             ]
 
     def remove(self, route: Route) -> None:
-        """Let requests to an origin go where they should."""
+        """Remove a route, and the hooks with the last one."""
         with self._lock:
-            at = self._found[route.provider.origin]
+            at = self._by_origin[route.provider.origin]
             at.routes.remove(route)
             if not at.routes:
-                del self._found[at.origin]
-            if not self._found:
+                del self._by_origin[at.origin]
+            if not self._by_origin:
                 for unhook in self._unhook:
                     unhook()
                 self._unhook = []
 
-    def find(self, scheme: str, host: str, port: int | None) -> _At | None:
-        """Find who answers requests to an origin."""
-        return self._found.get(Origin.of(scheme, host, port))
+    def find(self, scheme: str, host: str, port: int | None) -> _OriginRoutes | None:
+        """Return the interceptions of an origin, if any."""
+        return self._by_origin.get(Origin.of(scheme, host, port))
 
 
 _ORIGINS: Final = _Origins()
 
 
 def _without_proxies() -> Callable[[], None]:
-    """Return what restores the variables that name hosts without a proxy."""
+    """Return a function that restores the current proxy exceptions in the environment."""
     before = {name: os.environ.get(name) for name in NO_PROXY}
 
     def restore() -> None:
@@ -337,21 +338,21 @@ def _without_proxies() -> Callable[[], None]:
 
 
 def _pass_proxies(host: str) -> None:
-    """Let clients connect to a host itself, if the environment has proxies; else they ask those for it."""
+    """Exclude a host from the proxies of the environment, so that clients connect to it directly."""
     if any(scheme != "no" for scheme in getproxies_environment()):
         for name in NO_PROXY:
             os.environ[name] = ",".join(filter(None, (os.environ.get(name), host)))
 
 
 def _replaced(owner: type, name: str, hook: Callable[[Any], Any]) -> Callable[[], None]:
-    """Put a hook around a method; return what takes it away."""
+    """Wrap a method with a hook; return a function that removes the hook."""
     before = owner.__dict__[name]
     setattr(owner, name, hook(before))
     return lambda: setattr(owner, name, before)
 
 
 def _hooks() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
-    """The methods to hook, of libraries that are always there."""
+    """Yield the methods to hook in the libraries that are always installed."""
     with LOADING:
         from urllib3 import connection
 
@@ -371,7 +372,7 @@ def _connecting(scheme: str) -> Callable[[Any], Any]:
                 connect(self)
                 return
             self.sock = MemorySocket(at, self.timeout)
-            self.is_verified = True  # urllib3 would warn; nothing leaves this process
+            self.is_verified = True  # to prevent a warning of urllib3
 
         return hooked
 
@@ -379,16 +380,16 @@ def _connecting(scheme: str) -> Callable[[Any], Any]:
 
 
 def _refusing(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
-    """Refuse what would go to the provider: a connection of aiohttp needs a socket."""
+    """Refuse connections to the provider, because aiohttp always needs a socket."""
 
-    async def hooked(self: object, request: Any, *given: object, **options: object) -> object:
+    async def hooked(self: object, request: Any, *arguments: object, **options: object) -> object:
         url = request.url
         if _ORIGINS.find(url.scheme, url.host, url.port) is not None:
             raise RuntimeError(
-                f"requests of aiohttp's client cannot be intercepted, so {url.origin()} was not called: "
+                f"aiohttp's client cannot be intercepted, so the request to {url.origin()} was stopped: "
                 "let the shop call payment_sandbox.base_url in tests, or use httpx"
             )
-        return await connect(self, request, *given, **options)
+        return await connect(self, request, *arguments, **options)
 
     return hooked
 

@@ -1,7 +1,7 @@
-"""A stand-in for a connected socket: HTTP/1.1 requests written to it are answered by the sandbox.
+"""A replacement for a connected socket; the sandbox answers HTTP/1.1 requests written to it.
 
-This way, ``http.client`` and all that is built on it (urllib3, requests, urllib.request) behave as always:
-retries, redirects, time limits and streaming.
+With it, ``http.client`` and the libraries built on it (urllib3, requests, urllib.request) behave as usual in
+retries, redirects, timeouts and streaming.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ class Target(Protocol):
 
 
 class MemorySocket:
-    """The parts of ``socket.socket`` that ``http.client`` and urllib3 use; it carries one request."""
+    """The part of ``socket.socket`` in use by ``http.client`` and urllib3, for one request."""
 
     def __init__(self, target: Target, timeout: Any = None) -> None:
         self._target = target
@@ -41,57 +41,57 @@ class MemorySocket:
         self._timeout = timeout
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Take a part of the request."""
+        """Append to the request."""
         self._sent += data
 
     def makefile(self, mode: str = "rb", *arguments: Any, **options: Any) -> BufferedReader:
-        """Return the response to what was sent."""
+        """Return the response to the request."""
         request = bytes(self._sent)
         self._sent.clear()
         return BufferedReader(_Response(lambda: self._answer(request)))
 
     def settimeout(self, timeout: float | None) -> None:
-        """Set how long to wait for the response."""
+        """Set the timeout of the response."""
         self._timeout = timeout
 
     def gettimeout(self) -> float | None:
-        """Return how long to wait for the response."""
+        """Return the timeout of the response."""
         return self._timeout if isinstance(self._timeout, int | float) else None
 
     def setsockopt(self, *arguments: Any) -> None:
-        """Nothing to set."""
+        """Do nothing."""
 
     def shutdown(self, how: int) -> None:
-        """Nothing to shut down."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def _answer(self, request: bytes) -> bytes:
-        """Answer a request, as bytes; a fault that cuts the connection leaves what came before.
+        """Return the response as bytes, truncated if a fault cuts the connection.
 
         Raises:
-            TimeoutError: the response took longer than the time limit.
+            TimeoutError: the response took longer than the timeout.
             ConnectionResetError: a fault cut the connection before the response.
-            OSError: it is a stream, which never ends.
+            OSError: the response is an endless stream.
         """
         method, target, headers, body = _parsed(request)
         if is_stream(target.partition("?")[0]):
-            raise OSError(f"{target} never ends, so it needs a socket: use base_url with another client")
+            raise OSError(f"{target} is a stream, which needs a socket: use base_url with another client")
         key = key_in(headers.get("Authorization", ""))
         try:
             answer = self._target.send(method, target, headers.items(), body, key, self.gettimeout())
         except TookTooLong as late:
             raise TimeoutError(str(late)) from None
         except CutOff as cut:
-            if cut.begun is None:
+            if cut.partial is None:
                 raise ConnectionResetError(ECONNRESET, "a fault cut the connection") from None
-            return _raw(cut.begun, is_whole=False)
+            return _raw(cut.partial, is_whole=False)
         return _raw(answer, is_whole=True, has_body=method != "HEAD")
 
 
 class _Response(RawIOBase):
-    """The bytes of a response, made when the first of them is read."""
+    """The bytes of a response, created on the first read."""
 
     def __init__(self, answer: Callable[[], bytes]) -> None:
         super().__init__()
@@ -99,18 +99,18 @@ class _Response(RawIOBase):
         self._bytes: BytesIO | None = None
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read some."""
+        """Read into a buffer."""
         if self._bytes is None:
             self._bytes = BytesIO(self._answer())
         return self._bytes.readinto(buffer)
 
 
 def _parsed(request: bytes) -> tuple[str, str, HTTPMessage, bytes]:
-    """The method, target, headers and body of a request."""
+    """Return the method, target, headers and body of a request."""
     raw = BytesIO(request)
     method, target, _ = raw.readline().decode("latin-1").split(" ", 2)
     headers = parse_headers(raw)
@@ -128,7 +128,7 @@ def _chunks(body: bytes) -> Iterator[bytes]:
 
 def _raw(answer: SandboxResponse, *, is_whole: bool, has_body: bool = True) -> bytes:
     lines = [f"HTTP/1.1 {answer.status_code} {answer.phrase}"]
-    framing = FRAMING if has_body else FRAMING - {"content-length"}  # which says how long the body would be
+    framing = FRAMING if has_body else FRAMING - {"content-length"}  # the length of the omitted body
     lines += [f"{name}: {value}" for name, value in answer.headers if name.lower() not in framing]
     if answer.status_code not in NO_BODY and has_body:
         lines.append(f"Content-Length: {len(answer.content) + (not is_whole)}")

@@ -1,6 +1,6 @@
-"""A transport whose calls to the sandbox need no socket, for clients of httpx and of httpx2, its successor.
+"""A transport for calls to the sandbox without sockets, for clients of httpx and its successor httpx2.
 
-Both libraries have the same interface, and both take anything with the methods of a transport.
+Both libraries have the same interface, and accept any object with the methods of a transport.
 """
 
 import sys
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class HttpxTransport:
-    """For ``httpx.Client(transport=...)`` and ``httpx.AsyncClient(transport=...)``.
+    """A transport for ``httpx.Client(transport=...)`` and ``httpx.AsyncClient(transport=...)``.
 
-    Requests to other servers, and streams, go over sockets; so does everything if the sandbox runs in another
-    process (``server`` is None then).
+    Streams and requests to other servers use sockets. If ``server`` is None, because the sandbox runs in
+    another process, all requests use sockets.
     """
 
     def __init__(self, server: "Server | None") -> None:
@@ -35,7 +35,7 @@ class HttpxTransport:
         return answered(self._in_process, request, request.read())
 
     async def handle_async_request(self, request: Any) -> Any:
-        """Handle one request on another thread, so that the event loop goes on."""
+        """Handle one request on another thread, without blocking the event loop."""
         if self._in_process is None or not _is_for(self._in_process, request):
             self._async_sockets = self._async_sockets or library_of(request).AsyncHTTPTransport()
             return await self._async_sockets.handle_async_request(request)
@@ -68,7 +68,7 @@ class HttpxTransport:
 
 
 def library_of(request: Any) -> Any:
-    """The library that a request is of: httpx or httpx2."""
+    """Return the library of a request, httpx or httpx2."""
     return sys.modules[type(request).__module__.partition(".")[0]]
 
 
@@ -78,10 +78,10 @@ def _is_for(in_process: InProcess, request: Any) -> bool:
 
 
 def answered(target: Target, request: Any, body: bytes) -> Any:
-    """Send a request to the sandbox; raise what its library raises over a socket."""
+    """Send a request to the sandbox; raise the exceptions of its library on errors."""
     library, url = library_of(request), str(request.url)
     if is_stream(path_of(url)):
-        raise library.UnsupportedProtocol(f"{url} never ends, so it needs a socket", request=request)
+        raise library.UnsupportedProtocol(f"{url} is a stream, which needs a socket", request=request)
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
     limit_seconds = request.extensions.get("timeout", {}).get("read")
     key = key_in(request.headers.get("Authorization", ""))
@@ -90,7 +90,7 @@ def answered(target: Target, request: Any, body: bytes) -> Any:
     except TookTooLong as late:
         raise library.ReadTimeout(str(late), request=request) from None
     except CutOff as cut:
-        if cut.begun is None:
+        if cut.partial is None:
             raise library.ReadError("a fault cut the connection", request=request) from None
         raise library.RemoteProtocolError("a fault cut the response off", request=request) from None
     return library.Response(

@@ -1,4 +1,4 @@
-"""Sessions of ``requests`` whose calls to the sandbox need no socket."""
+"""Sessions of ``requests`` for calls to the sandbox without sockets."""
 
 from collections.abc import Mapping
 from http.client import HTTPMessage
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 def _raised(error: CutOff | TookTooLong) -> requests.RequestException:
-    """The exception that requests raises over a socket."""
+    """Convert an error to the exception that requests would raise."""
     if isinstance(error, TookTooLong):
         return requests.ReadTimeout(str(error))
-    if error.begun is not None:
-        return requests.exceptions.ChunkedEncodingError("a fault cut the response off in the middle")
+    if error.partial is not None:
+        return requests.exceptions.ChunkedEncodingError("a fault cut the response off midway")
     return requests.ConnectionError("a fault cut the connection")
 
 
 class DirectSession:
-    """The parts of ``requests.Session`` that the client needs, at a third of the cost."""
+    """The part of ``requests.Session`` in use by the client, at a third of the cost."""
 
     def __init__(self, server: "Server") -> None:
         self._in_process = InProcess(server)
@@ -56,29 +56,29 @@ class DirectSession:
         **options: Any,
     ) -> SandboxResponse:
         """Make one API call."""
-        asked = f"{url}?{urlencode(params, doseq=True)}" if params else url
+        full_url = f"{url}?{urlencode(params, doseq=True)}" if params else url
         sent = list({"Content-Type": "application/json", **headers}.items())
         if auth is not None:
             sent.append(("Authorization", basic(*auth)))
         key = auth[0] if auth is not None else ""
         try:
-            return self._in_process.send(method, asked, sent, data or b"", key, timeout)
+            return self._in_process.send(method, full_url, sent, data or b"", key, timeout)
         except (CutOff, TookTooLong) as broken:
             raise _raised(broken) from None
 
     def get(self, url: str, **options: Any) -> requests.Response:
-        """Open a stream, which never ends, over a socket."""
+        """Open an endless stream, over a socket."""
         return self._sockets.get(url, **options)
 
     def close(self) -> None:
-        """Close the connections that streams used."""
+        """Close the connections of streams."""
         self._sockets.close()
 
 
 class InProcessAdapter(HTTPAdapter):
-    """Passes what ``requests`` sends straight to the sandbox."""
+    """Passes requests directly to the sandbox."""
 
-    def __init__(self, server: "Server") -> None:  # without connections, which only streams need
+    def __init__(self, server: "Server") -> None:  # only streams need the base class's pools
         self._in_process = InProcess(server)
         self._sockets: HTTPAdapter | None = None
 
@@ -92,7 +92,7 @@ class InProcessAdapter(HTTPAdapter):
     ) -> requests.Response:
         """Handle one request on this thread."""
         url = request.url or ""
-        if is_stream(path_of(url)):  # it never ends, so it needs a socket
+        if is_stream(path_of(url)):  # an endless response needs a socket
             self._sockets = self._sockets or HTTPAdapter()
             return self._sockets.send(request, stream, timeout, *arguments, **options)
         headers = [(_text(name), _text(value)) for name, value in request.headers.items()]
@@ -115,11 +115,11 @@ class InProcessAdapter(HTTPAdapter):
 
 
 def _read_seconds(timeout: Any) -> float | None:
-    """The read timeout, from any form that requests accepts; None means no limit."""
+    """Return the read timeout, from any form that requests accepts; None means no limit."""
     if isinstance(timeout, Timeout):
-        begun = timeout.clone()
-        begun.start_connect()
-        timeout = begun.read_timeout
+        started = timeout.clone()
+        started.start_connect()
+        timeout = started.read_timeout
     limit = timeout[1] if isinstance(timeout, tuple) else timeout
     return limit if isinstance(limit, int | float) else None
 
@@ -129,7 +129,7 @@ def _text(part: str | bytes) -> str:
 
 
 def _bytes(body: Any) -> bytes:
-    """The body of a request, from a string, bytes, a file or an iterable."""
+    """Return the body of a request, from a string, bytes, a file or an iterable."""
     if hasattr(body, "read"):
         body = body.read()
     if body is None or isinstance(body, str):
@@ -140,7 +140,7 @@ def _bytes(body: Any) -> bytes:
 
 
 def _raw(answer: SandboxResponse) -> HTTPResponse:
-    """The response as it would arrive over the network, cookies included."""
+    """Convert a response to one from the network, cookies included."""
     message = HTTPMessage()
     for name, value in answer.headers:
         message[name] = value
@@ -158,6 +158,6 @@ def _raw(answer: SandboxResponse) -> HTTPResponse:
 
 def session(server: "Server", api_key: str) -> requests.Session:
     """Create a session with the key set, whose requests to the sandbox never leave the process."""
-    made = direct_session(api_key)
-    made.mount(f"{server.url}/", InProcessAdapter(server))
-    return made
+    session = direct_session(api_key)
+    session.mount(f"{server.url}/", InProcessAdapter(server))
+    return session

@@ -1,4 +1,4 @@
-"""A pool manager of urllib3 whose calls to the sandbox need no socket."""
+"""A pool manager of urllib3 for calls to the sandbox without sockets."""
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def pool_manager(server: "Server | None") -> PoolManager:
-    """A pool manager; requests to other servers go over sockets.
+    """Create a pool manager; requests to other servers use sockets.
 
-    So does everything if the sandbox runs in another process (``server`` is None then).
+    If ``server`` is None, because the sandbox runs in another process, all requests use sockets.
     """
-    made = PoolManager()
+    manager = PoolManager()
     if server is not None:
-        made.pool_classes_by_scheme = {**made.pool_classes_by_scheme, "http": _pool_class(server)}
-    return made
+        manager.pool_classes_by_scheme = {**manager.pool_classes_by_scheme, "http": _pool_class(server)}
+    return manager
 
 
-class Here:
+class LocalTarget:
     """A server in this process, for requests with paths."""
 
     def __init__(self, server: "Server") -> None:
@@ -42,7 +42,7 @@ class Here:
 
 
 def _pool_class(server: "Server") -> type[HTTPConnectionPool]:
-    target, address = Here(server), urlsplit(server.url)
+    target, address = LocalTarget(server), urlsplit(server.url)
 
     class InProcessConnection(HTTPConnection):
         def connect(self) -> None:

@@ -1,1 +1,1 @@
-"""A merchant's application in this process: webhooks on the test's thread or event loop."""
+"""Webhooks and requests for a merchant's application in this process."""

@@ -1,4 +1,4 @@
-"""Calls an ASGI application as a server would, on the event loop of the test or on one of its own."""
+"""Calls an ASGI application, on the event loop of the test or on one of its own."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from threading import Thread, local
@@ -11,8 +11,8 @@ from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
 from payment_sandbox.testing.environments import Posted, host_of
-from payment_sandbox.testing.loops import LoopThread, OwnLoop, is_running_here, new_event, within
-from payment_sandbox.testing.shops.tracebacks import handled_here, logged, note
+from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, within
+from payment_sandbox.testing.shops.tracebacks import add_note, record_exception, set_handler_thread
 from payment_sandbox.testing.shops.watching import is_django
 
 Message = MutableMapping[str, Any]
@@ -21,14 +21,14 @@ Application = Callable[
     Awaitable[None],
 ]
 OWN_LOOP: Final = (
-    "the shop ran on an event loop of its own, because this call blocked the test's: "
+    "the shop ran on an event loop of its own, because this call blocked the test's event loop: "
     "use await payment_sandbox.aio.act(...) and the like"
 )
 START: Final = "http.response.start"
 BODY: Final = "http.response.body"
 
 
-class Exchanged:
+class AsgiExchange:
     """One request to an ASGI application, and its response."""
 
     def __init__(self, application: Application, posted: Posted, answered: Callable[[int], None]) -> None:
@@ -45,7 +45,7 @@ class Exchanged:
     async def run(self) -> None:
         """Call the application."""
         self._ended = new_event()
-        handled_here()
+        set_handler_thread()
         try:
             await self._application(self._scope(), self._receive, self._send)
         except BaseException as error:
@@ -104,63 +104,63 @@ class AsgiShop:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._here = local()  # the loop of each thread that waits for webhooks
-        self._apart: LoopThread | None = None
+        self._own = local()  # the loop of each thread that waits for webhooks
+        self._loop_thread: LoopThread | None = None
         self._loops: list[OwnLoop | LoopThread] = []
 
     def answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
-        """Deliver one webhook; report its status; return its body, cut.
+        """Deliver one webhook; report the status; return the truncated body of the answer.
 
-        It runs on the event loop that awaits the call which led to it. If nobody awaits it, it runs on a loop
-        of this thread, the same for all its webhooks.
+        The application runs on the event loop that awaits the call behind the webhook. Without one, it runs
+        on a loop of this thread, shared by all webhooks.
         """
-        exchanged = Exchanged(self._application, posted, answered)
+        exchanged = AsgiExchange(self._application, posted, answered)
         try:
             self._run(exchanged)
         except TimeLimit as late:
             if exchanged.is_whole:
                 return ReceiverAnswer(exchanged.body, location=exchanged.location)
-            if exchanged.error is not late:  # where it was when it was cancelled
+            if exchanged.error is not late:  # the position at the cancellation
                 late.__cause__ = exchanged.error
             raise
-        except Exception as error:  # frameworks raise what they have answered with 500
+        except Exception as error:  # frameworks reraise errors that they have answered with 500
             if not exchanged.is_whole:
                 raise
-            logged(error)
+            record_exception(error)
         return ReceiverAnswer(exchanged.body, location=exchanged.location)
 
-    def _run(self, exchanged: Exchanged) -> None:
+    def _run(self, exchanged: AsgiExchange) -> None:
         loop = CALLING_LOOP.get()
         if loop is not None:
             loop.run(exchanged.run, TIMEOUT_SECONDS)
-        elif is_running_here():
-            note(OWN_LOOP)
-            self._loop_apart().run(exchanged.run, TIMEOUT_SECONDS)
+        elif has_running_loop():
+            add_note(OWN_LOOP)
+            self._loop_on_thread().run(exchanged.run, TIMEOUT_SECONDS)
         elif is_django(self._application):
             with LOADING:
                 from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
 
             async_to_sync(within)(exchanged.run, TIMEOUT_SECONDS)
         else:
-            self._loop_here().run(exchanged.run, TIMEOUT_SECONDS)
+            self._own_loop().run(exchanged.run, TIMEOUT_SECONDS)
 
-    def _loop_here(self) -> OwnLoop:
-        loop: OwnLoop | None = getattr(self._here, "loop", None)
+    def _own_loop(self) -> OwnLoop:
+        loop: OwnLoop | None = getattr(self._own, "loop", None)
         if loop is None:
-            loop = self._here.loop = OwnLoop()
+            loop = self._own.loop = OwnLoop()
             self._loops.append(loop)
         return loop
 
-    def _loop_apart(self) -> LoopThread:
-        if self._apart is None:
-            self._apart = LoopThread()
-            self._loops.append(self._apart)
-        return self._apart
+    def _loop_on_thread(self) -> LoopThread:
+        if self._loop_thread is None:
+            self._loop_thread = LoopThread()
+            self._loops.append(self._loop_thread)
+        return self._loop_thread
 
     def close(self) -> None:
         """Close the event loops."""
         loops, self._loops = self._loops, []
-        if loops and is_running_here():  # then no other loop can end its tasks on this thread
+        if loops and has_running_loop():  # other loops then cannot end their tasks on this thread
             closing = Thread(target=_close, args=(loops,), name="shop")
             start(closing)
             closing.join()

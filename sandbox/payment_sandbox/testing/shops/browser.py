@@ -15,7 +15,7 @@ from payment_sandbox.projects.journal import ASK, RETURN, VIA_PAGE
 from payment_sandbox.testing.calling import CALLING_LOOP
 from payment_sandbox.testing.environments import Posted, body_of
 from payment_sandbox.testing.loops import LoopThread
-from payment_sandbox.testing.shops.asgi import BODY, START, AsgiShop, Exchanged, Message
+from payment_sandbox.testing.shops.asgi import BODY, START, AsgiExchange, AsgiShop, Message
 from payment_sandbox.testing.shops.receiving import shop_of
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 SECONDS_MAX: Final = 30.0
 PREFIX: Final = "HTTP_"
-CHUNKED: Final = "HTTP_TRANSFER_ENCODING"  # the body is passed on whole
+CHUNKED: Final = "HTTP_TRANSFER_ENCODING"  # the body is passed as a whole
 
 
-class _Asked(Exchanged):
+class _BrowserExchange(AsgiExchange):
     """A request of any method, with its whole response."""
 
     def __init__(self, application: Any, environ: dict[str, Any]) -> None:
@@ -60,34 +60,34 @@ class _Asked(Exchanged):
 
 
 class AsgiBridge:
-    """An ASGI application as a WSGI application: all requests run on one event loop, at the same time."""
+    """A WSGI adapter for an ASGI application; all requests run concurrently on one event loop."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
         self._loop: LoopThread | None = None
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request, on the loop of an ``async`` test, or on one of its own."""
-        asked = _Asked(self._application, environ)
-        (CALLING_LOOP.get() or self._own_loop()).run(asked.run, SECONDS_MAX)
-        start_response(f"{asked.status} {responses.get(asked.status, '')}", asked.headers)
-        return asked.pieces
+        """Answer one request, on the loop of an ``async`` test, or on a loop of its own."""
+        exchange = _BrowserExchange(self._application, environ)
+        (CALLING_LOOP.get() or self._own_loop()).run(exchange.run, SECONDS_MAX)
+        start_response(f"{exchange.status} {responses.get(exchange.status, '')}", exchange.headers)
+        return exchange.pieces
 
     def _own_loop(self) -> LoopThread:
         self._loop = self._loop or LoopThread()
         return self._loop
 
     def close(self) -> None:
-        """Stop its loop."""
+        """Stop the bridge's own loop."""
         if self._loop is not None:
             self._loop.close()
 
 
 def bridged(application: Any) -> AsgiBridge | None:
-    """A bridge to an ASGI application; None for a WSGI application, which needs none.
+    """Return a bridge to an ASGI application; None for a WSGI application.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the application is neither WSGI nor ASGI.
     """
     return AsgiBridge(application) if isinstance(shop_of(application), AsgiShop) else None
 
@@ -96,9 +96,9 @@ SHOP: Final = "http://testserver"
 
 
 class Browser:
-    """A customer's browser in the shop: it keeps cookies, and follows no redirect by itself.
+    """A customer's browser in the shop, with cookies, without automatic redirects.
 
-    What it gets is a response of Werkzeug, with ``status_code``, ``text``, ``json`` and ``location``.
+    Responses are Werkzeug's, with ``status_code``, ``text``, ``json`` and ``location``.
     """
 
     def __init__(self, app: Any, project: "Project") -> None:
@@ -116,19 +116,19 @@ class Browser:
         return self._ask("POST", path, data=data, **more)
 
     def double_click(self, path: str, data: Any = None, **more: Any) -> list[TestResponse]:
-        """Submit a form twice at the same moment, as impatient customers do; both responses."""
+        """Submit a form twice at the same moment, as impatient customers do; return both responses."""
         return self._together(lambda: self._ask("POST", path, data=data, **more), 2)
 
     def returns(self, order_id: str, tabs: int = 1) -> list[TestResponse]:
-        """Come back from the payment page to the order's ``return_url``, in one tab or in several at once.
+        """Return from the payment page to the order's ``return_url``, in one tab or in several at once.
 
         Raises:
             ValueError: the order has no ``return_url``.
-            Unknown: there is no such order.
+            Unknown: the order does not exist.
         """
         return_url = self._project.find_order(order_id).return_url
         if not return_url:
-            raise ValueError(f"order {order_id} has no return_url to come back to")
+            raise ValueError(f"order {order_id} has no return_url")
         with self._project.edit() as edit:
             edit.record_action(Action(CUSTOMER, RETURN), VIA_PAGE, order_id)
         parts = urlsplit(return_url)
@@ -143,7 +143,7 @@ class Browser:
         )
 
     def look(self, url: str) -> str | None:
-        """Request a page without cookies and without a trace in the timeline; None if there is none."""
+        """Request a page without cookies or a timeline entry; return its text if the status is 200."""
         parts = urlsplit(url)
         base = f"{parts.scheme}://{parts.netloc}" if parts.netloc else SHOP
         client = Client(self._bridge or self._app, use_cookies=False)
@@ -154,7 +154,7 @@ class Browser:
             answer.close()
 
     def close(self) -> None:
-        """Stop what it runs on; the end of the test does."""
+        """Stop the browser's event loop, if any; called at the end of the test."""
         if self._bridge is not None:
             self._bridge.close()
 
@@ -164,9 +164,9 @@ class Browser:
         return self._client.open(path, method=method, base_url=SHOP, **how)
 
     def _together(self, ask: Any, count: int) -> list[TestResponse]:
-        """Ask several times at the same moment, each on a thread of its own."""
+        """Send a request several times at once, each on a thread of its own."""
         if count == 1:
             return [ask()]
         with ThreadPoolExecutor(count) as pool:
-            asked = [pool.submit(copy_context().run, ask) for _ in range(count)]
-        return [answer.result() for answer in asked]
+            answers = [pool.submit(copy_context().run, ask) for _ in range(count)]
+        return [answer.result() for answer in answers]

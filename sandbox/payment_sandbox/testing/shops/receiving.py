@@ -1,4 +1,4 @@
-"""Webhooks for a merchant's application in this process."""
+"""Delivery of webhooks to a merchant's application in this process."""
 
 import inspect
 import re
@@ -23,12 +23,12 @@ from payment_sandbox.testing.environments import Posted, WsgiHead, environment, 
 from payment_sandbox.testing.shops.tracebacks import (
     RUNNING,
     Running,
-    handled_here,
+    add_note,
     is_on_worker,
-    note,
-    place_in,
-    place_of,
+    location_of_error,
+    location_on_thread,
     running_handler,
+    set_handler_thread,
     traceback_of,
 )
 from payment_sandbox.testing.shops.watching import unwatch, watch
@@ -46,9 +46,9 @@ class WsgiShop:
         self._application = application
 
     def answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
-        """Deliver one webhook; report its status with the first chunk; return its body, cut.
+        """Deliver one webhook; report the status with the first chunk; return the answer, truncated.
 
-        If a test on an event loop awaits the call which led to it, the application runs on that thread.
+        If a test on an event loop awaits the call behind the webhook, the application runs on that thread.
         """
         answers: list[ReceiverAnswer] = []
         loop = CALLING_LOOP.get()
@@ -61,11 +61,11 @@ class WsgiShop:
         environ = environment("POST", posted.url, posted.headers, posted.body)
         heads: list[WsgiHead] = []
         body = b""
-        handled_here()
+        set_handler_thread()
         with opened(self._application, environ, heads.append) as pieces:
             for piece in pieces:
                 body += piece
-                if body:  # servers send nothing earlier: until then an error can still become a 500
+                if body:  # as in servers, an error before the first chunk can still become a 500
                     answered(_code(heads))
                 if len(body) >= ATTEMPT_BODY_BYTES:
                     break
@@ -74,7 +74,7 @@ class WsgiShop:
         return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], location=location)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def _code(heads: list[WsgiHead]) -> int:
@@ -90,15 +90,15 @@ EXPECTED: Final = (
 WSGI_PARAMETERS: Final = 2
 ASGI_PARAMETERS: Final = 3
 NO_DEFAULT: Final = inspect.Parameter.empty
-_WSGI_CLASSES: Final[WeakSet[type]] = WeakSet()  # of applications that were taken before
+_WSGI_CLASSES: Final[WeakSet[type]] = WeakSet()  # of accepted applications
 POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def shop_of(application: Any) -> "WsgiShop | AsgiShop":
-    """The application, ready to be called.
+    """Wrap a WSGI or ASGI application.
 
     Raises:
-        TypeError: it is something else; the message says what was expected.
+        TypeError: the value is neither; the message describes accepted values.
     """
     if type(application) in _WSGI_CLASSES:
         return WsgiShop(application)
@@ -113,7 +113,7 @@ def shop_of(application: Any) -> "WsgiShop | AsgiShop":
         raise TypeError(
             f"deliver_to takes {EXPECTED}; not {_kind(application)}, which takes {count} arguments{hint}"
         )
-    # looking at a signature takes as long as a whole request
+    # reading a signature takes as long as a whole request
     if not inspect.isroutine(application) and not isinstance(application, partial):
         _WSGI_CLASSES.add(type(application))
     return WsgiShop(application)
@@ -126,18 +126,18 @@ def _refuse_others(application: Any) -> None:
     if is_plain_class:
         raise TypeError(f"deliver_to takes {EXPECTED}; not the class {application.__name__}")
     if not callable(application):
-        raise TypeError(f"deliver_to takes {EXPECTED}; not {_kind(application)}{_meant(application)}")
+        raise TypeError(f"deliver_to takes {EXPECTED}; not {_kind(application)}{_suggestion(application)}")
 
 
-def _meant(application: Any) -> str:
-    """What was probably meant: the application of a module or of a test client."""
+def _suggestion(application: Any) -> str:
+    """Suggest the application of a module or a test client."""
     names = [name for name in ("application", "app") if callable(getattr(application, name, None))]
     return f": pass its {names[0]}" if names else ""
 
 
 def _asgi(application: Any) -> "AsgiShop":
     with LOADING:
-        from payment_sandbox.testing.shops.asgi import AsgiShop  # here, because asyncio takes time to load
+        from payment_sandbox.testing.shops.asgi import AsgiShop  # deferred: asyncio takes time to load
 
     return AsgiShop(application)
 
@@ -145,7 +145,7 @@ def _asgi(application: Any) -> "AsgiShop":
 def _about_text(text: str) -> str:
     if "://" in text:
         return (
-            f"deliver_to takes {EXPECTED}; not the address {text!r}. For a shop that is served there, use "
+            f"deliver_to takes {EXPECTED}; not the address {text!r}. For a shop that listens at it, use "
             f"webhook_url={text!r} in the order, or in the settings of the project"
         )
     return f"deliver_to takes {EXPECTED}; not the text {text!r}: import the application"
@@ -166,7 +166,7 @@ def _is_coroutine_function(application: Any) -> bool:
 
 
 def _required_parameters(application: Any) -> int | None:
-    """How many arguments it needs; None if that cannot be told."""
+    """Return the number of required arguments; None if it is unknown."""
     try:
         parameters = inspect.signature(application).parameters.values()
     except (TypeError, ValueError):
@@ -177,28 +177,28 @@ def _required_parameters(application: Any) -> int | None:
 
 
 HOST: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
-ELSEWHERE: Final = (
-    "It ran on the thread {here}, not on the test's ({tests}): the call that led to this webhook was made on "
-    "another thread, or over a socket. A connection or transaction of the test is not visible there. Make "
-    "the call on the test's thread, with payment_sandbox.session or another client that needs no socket."
+ON_OTHER_THREAD: Final = (
+    "The handler ran on the thread {own}, not on the test's ({tests}): the call that caused this webhook was "
+    "made on another thread, or over a socket. The handler cannot see connections and transactions of the "
+    "test. Make the call on the test's thread, with payment_sandbox.session or another socket-free client."
 )
 
 ON_WORKER: Final = (
-    "Its framework ran it on a worker thread, as it does with handlers that are not async. There it does not "
-    "see connections and transactions of the test, and goes on after it was given up."
+    "The framework ran the handler on a worker thread, as usual for handlers that are not async. The handler "
+    "cannot see connections and transactions of the test, and continues after its timeout."
 )
 
 
 class Receiver:
     """Delivers a project's webhooks to a merchant's application."""
 
-    def __init__(self, application: Any, host: str | None = None, *, is_here: bool = False) -> None:
-        """Prepare the application; ``host`` is the ``Host`` of every request, else that of its address.
+    def __init__(self, application: Any, host: str | None = None, *, on_waiting_thread: bool = False) -> None:
+        """Prepare the application; ``host`` overrides the ``Host`` header of every request.
 
-        ``is_here`` says that it runs on the thread that waits for it.
+        With ``on_waiting_thread``, the application runs on the thread that waits for the webhook.
 
         Raises:
-            TypeError: it is neither a WSGI nor an ASGI application.
+            TypeError: the application is neither WSGI nor ASGI.
             ValueError: ``host`` is not a host name, with or without a port.
         """
         if host is not None and not (isinstance(host, str) and HOST.fullmatch(host)):
@@ -207,52 +207,53 @@ class Receiver:
         self.application = application
         watch(application)
         self._host = host
-        self._is_here = is_here
+        self._on_waiting_thread = on_waiting_thread
         self._tests_thread = current_thread()
-        self._running: dict[int, Running] = {}  # by the thread that waits for it
+        self._running: dict[int, Running] = {}  # by waiting thread
         self.outcome: BaseException | None = None
 
     def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook, and report its status.
 
         Raises:
-            Undelivered: the handler failed, or one before it has ended the test.
+            Undelivered: the handler failed, or an earlier one has ended the test.
         """
         if self.outcome is not None:
             raise Undelivered("a handler has ended the test")
         thread_id = get_ident()
-        outer = self._running.get(thread_id)  # a handler whose call led to this webhook
+        outer = self._running.get(thread_id)  # the handler whose call caused this webhook
         try:
             with unmasked(), running_handler(self) as running:
                 self._running[thread_id] = running
                 if (
-                    self._is_here
+                    self._on_waiting_thread
                     and CALLING_LOOP.get() is None
                     and current_thread() is not self._tests_thread
                 ):
-                    note(ELSEWHERE.format(here=current_thread().name, tests=self._tests_thread.name))
-                return self._told(running, self._posted(request), answered)
+                    add_note(ON_OTHER_THREAD.format(own=current_thread().name, tests=self._tests_thread.name))
+                return self._deliver(running, self._posted(request), answered)
         finally:
             del self._running[thread_id]
             if outer is not None:
                 self._running[thread_id] = outer
 
     def place(self, thread: int) -> str | None:
-        """Where the handler is that a thread waits for; None if it waits for none."""
+        """Locate the handler that a thread waits for; return None if it waits for none."""
         running = self._running.get(thread)
-        return None if running is None else self._explained(running, place_in(running.thread))
+        return None if running is None else self._explained(running, location_on_thread(running.thread))
 
     def _posted(self, request: WebhookRequest) -> Posted:
         host = [("Host", self._host)] if self._host is not None else []
         return Posted(request.url, [*request.headers.items(), *host], request.body)
 
-    def _told(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def _deliver(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         try:
             answer = self._shop.answer(posted, answered)
         except TimeLimit as late:
             problem = f"no answer within {TIMEOUT_SECONDS:g} seconds"
-            place = place_of(late) if late.__cause__ is not None else place_in(running.thread)
-            raise self._undelivered(running, problem, late, place) from late
+            has_cause = late.__cause__ is not None
+            location = location_of_error(late) if has_cause else location_on_thread(running.thread)
+            raise self._undelivered(running, problem, late, location) from late
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
@@ -273,16 +274,16 @@ class Receiver:
         return failed
 
     def _explained(self, running: Running, traceback: str, error: BaseException | None = None) -> str:
-        """A traceback, with what may explain it: on which thread or event loop the handler ran."""
+        """Append notes on the handler's thread or event loop to a traceback."""
         notes = list(running.notes)
         if error is not None and is_on_worker(error):
             notes.append(ON_WORKER)
         return "\n".join(filter(None, (traceback, *notes)))
 
     def may_have_called(self) -> bool:
-        """Whether the calling code may belong to a webhook handler, which must not wait for webhooks.
+        """Return whether the calling code may belong to a webhook handler, which must not wait for webhooks.
 
-        The test's own thread does not, unless it runs the handler itself. A handler that has timed out no
+        The test's own thread belongs to a handler only while it runs one. A handler that has timed out no
         longer counts.
         """
         thread_id = get_ident()
@@ -295,20 +296,20 @@ class Receiver:
         if CALLING_LOOP.get() is not None:
             return False
         latest = monotonic_seconds() - TIMEOUT_SECONDS
-        return any(other.begun_seconds > latest for other in others.values())
+        return any(other.started_seconds > latest for other in others.values())
 
     def raise_outcome(self) -> None:
-        """Raise what a handler raised for the test, such as ``pytest.fail`` or a time limit of the test."""
+        """Reraise a handler's outcome for the test, such as ``pytest.fail`` or a timeout of the test."""
         outcome, self.outcome = self.outcome, None
         if outcome is not None:
             raise outcome
 
     def close(self) -> None:
-        """Close the event loops that it made."""
+        """Close the event loops of the receiver."""
         unwatch(self.application)
         self._shop.close()
 
 
 def _is_outcome(error: BaseException) -> bool:
-    """Whether an exception is one of pytest's outcomes, which are for the test."""
+    """Return whether an exception is one of pytest's outcomes, which are for the test."""
     return any(kind.__module__ == "_pytest.outcomes" for kind in type(error).__mro__)

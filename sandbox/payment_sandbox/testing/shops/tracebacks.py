@@ -1,4 +1,4 @@
-"""The exceptions of a shop's handler: those that it raises, and those that its framework only logs."""
+"""Exceptions of a shop's handler, raised by the handler or logged by its framework."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from threading import get_ident
 from traceback import StackSummary, TracebackException, walk_stack
 from typing import Final
 
-from payment_sandbox.serving.posting import PLACED
+from payment_sandbox.serving.posting import LOCATION_PREFIX
 from payment_sandbox.serving.realtime import monotonic_seconds
 
 FRAMES_MAX: Final = 12
@@ -26,27 +26,27 @@ LIBRARIES: Final = (
 
 
 class Running:
-    """A handler that runs now: the exceptions that were logged, and what may explain them."""
+    """A running handler, with its logged exceptions, and notes that may explain them."""
 
     def __init__(self, receiver: object, outer: "Running | None") -> None:
         self.logged: list[BaseException] = []
         self.notes: list[str] = []
-        self.begun_seconds = monotonic_seconds()
-        self.thread = get_ident()  # where the handler runs
+        self.started_seconds = monotonic_seconds()
+        self.thread = get_ident()  # the thread of the handler
         self._receiver = receiver
-        self._outer = outer  # the handler whose call led to this one
+        self._outer = outer  # the handler whose call caused this webhook
 
     def is_for(self, receiver: object) -> bool:
-        """Whether it, or a handler around it, handles a webhook of this receiver."""
+        """Return whether this handler, or an outer one, handles a webhook of the receiver."""
         return self._receiver is receiver or (self._outer is not None and self._outer.is_for(receiver))
 
 
 RUNNING: "Final[ContextVar[Running | None]]" = ContextVar("running_handler", default=None)
-"""The handler that this code belongs to, also on threads and in tasks that it has started."""
+"""The handler that runs the current code, also on its threads and in its tasks."""
 
 
 class _Listener(logging.Handler):
-    """Keeps the exceptions that are logged while a handler runs."""
+    """Records exceptions logged during a handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
         running = RUNNING.get()
@@ -55,16 +55,16 @@ class _Listener(logging.Handler):
 
 
 _LISTENER: Final = _Listener()
-_listening: Final[list[Running]] = []  # while there is one, the root logger has the listener
+_listening: Final[list[Running]] = []  # if not empty, the root logger has the listener
 
 
 @contextmanager
 def running_handler(receiver: object) -> Iterator[Running]:
-    """Run a shop's handler inside; what it logs as exceptions is kept."""
+    """Run a shop's handler in the context, and record the exceptions that it logs."""
     running = Running(receiver, RUNNING.get())
     before = RUNNING.set(running)
     _listening.append(running)
-    logging.root.addHandler(_LISTENER)  # which does nothing if it is there already
+    logging.root.addHandler(_LISTENER)  # no-op if already added
     try:
         yield running
     finally:
@@ -74,49 +74,49 @@ def running_handler(receiver: object) -> Iterator[Running]:
         RUNNING.reset(before)
 
 
-def logged(error: BaseException) -> None:
-    """Keep an exception that the running handler has answered already."""
+def record_exception(error: BaseException) -> None:
+    """Record an exception that the running handler has already answered."""
     running = RUNNING.get()
     if running is not None:
         running.logged.append(error)
 
 
-def note(text: str) -> None:
-    """Explain how the running handler is run, in case that it fails."""
+def add_note(text: str) -> None:
+    """Add a note to the report of the running handler, for the case of a failure."""
     running = RUNNING.get()
     if running is not None:
         running.notes.append(text)
 
 
-def handled_here() -> None:
-    """Note that the running handler runs on this thread, such as that of an event loop."""
+def set_handler_thread() -> None:
+    """Record this thread, an event loop's for example, as the one of the running handler."""
     running = RUNNING.get()
     if running is not None:
         running.thread = get_ident()
 
 
-def place_in(thread: int) -> str:
-    """Where the handler is that a thread runs."""
+def location_on_thread(thread: int) -> str:
+    """Locate the handler that a thread runs."""
     frame = sys._current_frames().get(thread)
     frames = list(StackSummary.extract(walk_stack(frame)))[::-1] if frame is not None else []
     begin = max((index + 1 for index, each in enumerate(frames) if each.filename == POSTING), default=0)
-    return _placed(_shortened(StackSummary.from_list(frames[begin:])))
+    return _location(_shortened(StackSummary.from_list(frames[begin:])))
 
 
-def place_of(error: BaseException) -> str:
-    """Where the code was when it was cancelled."""
+def location_of_error(error: BaseException) -> str:
+    """Locate the code at its cancellation."""
     chain = _chain(error)
     stacks = [_shortened(TracebackException.from_exception(each).stack) for each in chain]
     own = [stack for stack in stacks if any(_is_own(frame.filename) for frame in stack)]
-    return _placed(own[-1] if own else stacks[-1])
+    return _location(own[-1] if own else stacks[-1])
 
 
-def _placed(stack: StackSummary) -> str:
-    return f"{PLACED}\n" + "".join(stack.format()).rstrip() if stack else ""
+def _location(stack: StackSummary) -> str:
+    return f"{LOCATION_PREFIX}\n" + "".join(stack.format()).rstrip() if stack else ""
 
 
 def is_on_worker(error: BaseException) -> bool:
-    """Whether the error came from a worker thread of an asynchronous framework, or from waiting for one."""
+    """Return whether an error came from a worker thread of an async framework, or from waiting for one."""
     return any(
         frame.filename.endswith(WORKERS)
         for each in _chain(error)
@@ -125,22 +125,21 @@ def is_on_worker(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """An exception, and those that it came from."""
+    """Return an exception with its causes."""
     chain = [error]
-    while (before := _before(chain[-1])) is not None and all(before is not each for each in chain):
-        chain.append(before)
+    while (cause := _cause(chain[-1])) is not None and all(cause is not each for each in chain):
+        chain.append(cause)
     return chain
 
 
-def _before(error: BaseException) -> BaseException | None:
-    """What an exception came from."""
+def _cause(error: BaseException) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         return error.exceptions[0]
     return error.__cause__ or error.__context__
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback of an exception, cut to the shop's own code where there is any."""
+    """Format the traceback of an exception, reduced to the shop's own code if it has any."""
     shown = TracebackException.from_exception(error, capture_locals=False)
     each: TracebackException | None = shown
     while each is not None:
@@ -150,7 +149,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def _shortened(stack: StackSummary) -> StackSummary:
-    """The shop's frames, with the last one wherever it is; or the last ones, if none is the shop's."""
+    """Return the shop's frames and the last frame; without frames of the shop, return the last frames."""
     frames = [frame for frame in stack if not frame.filename.startswith(OWN)]
     own = [frame for frame in frames if _is_own(frame.filename)]
     shown = [*own, *([frames[-1]] if own and frames[-1] is not own[-1] else [])] if own else frames

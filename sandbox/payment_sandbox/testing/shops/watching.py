@@ -1,8 +1,8 @@
-"""Sees the requests that a test makes to its shop, so that webhooks can wait for the shop's response.
+"""Tracks a test's requests to its shop, so that webhooks can wait for the shop's response.
 
-An application is called by whatever test client the test uses, so its class is replaced by one whose
-``__call__`` tells when a request begins and ends. Django's test clients do not call the application, so their
-handlers get such a ``__call__``.
+Any test client may call the application, so its class is replaced by a subclass whose ``__call__`` marks the
+start and the end of a request. Django's test clients do not call the application, so their handlers get such
+a ``__call__``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.testing.shops.pressing import pressed, pressed_on_loop
+from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop
 from payment_sandbox.testing.shops.tracebacks import RUNNING
 
 if TYPE_CHECKING:
@@ -22,53 +22,53 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
 
-class Kept(NamedTuple):
-    """The webhooks that one call of the shop has caused."""
+class DeferredWebhooks(NamedTuple):
+    """The deferred webhooks of one call by the shop."""
 
     project: "Project"
     held: "Held"
 
 
-Deliver = Callable[[list[Kept]], None]
+Deliver = Callable[[list[DeferredWebhooks]], None]
 
 
 class ShopRequest:
-    """A request to the shop that is being answered. What it causes is told to the shop when it has ended."""
+    """A request to the shop in progress; webhooks of the shop's calls are deferred to its end."""
 
     def __init__(self, method: str, path: str) -> None:
         self.method = method
         self.path = path
-        self._kept: list[Kept] = []
+        self._deferred: list[DeferredWebhooks] = []
         self._deliver: Deliver | None = None
 
-    def keep(self, project: "Project", held: "Held", deliver: Deliver) -> None:
-        """Keep back the webhooks that one of the shop's calls has caused; ``deliver`` delivers them."""
-        self._kept.append(Kept(project, held))
+    def defer(self, project: "Project", held: "Held", deliver: Deliver) -> None:
+        """Defer the webhooks of one of the shop's calls; ``deliver`` delivers them at the end."""
+        self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether webhooks wait for its end."""
-        return bool(self._kept)
+    def has_deferred(self) -> bool:
+        """Whether webhooks wait for the end of the request."""
+        return bool(self._deferred)
 
     def end(self) -> None:
-        """Deliver the webhooks that waited, and return once they are answered."""
-        kept, self._kept = self._kept, []
+        """Deliver the deferred webhooks, and return after their answers."""
+        deferred, self._deferred = self._deferred, []
         if self._deliver is not None:
-            self._deliver(kept)
+            self._deliver(deferred)
 
 
 _NOW: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_request", default=None)
 
 
 def current_request() -> ShopRequest | None:
-    """The test's request to its shop during which this code runs."""
+    """Return the test's request to its shop that runs this code, if any."""
     return _NOW.get() if RUNNING.get() is None else None
 
 
 @contextmanager
-def _begun(method: str, path: str) -> Iterator[ShopRequest | None]:
-    """A request begins; None if it is made by the shop itself, or is a webhook."""
+def _tracked(method: str, path: str) -> Iterator[ShopRequest | None]:
+    """Track a request in the context; yield None for a webhook, or a request by the shop itself."""
     if RUNNING.get() is not None or _NOW.get() is not None:
         yield None
         return
@@ -87,10 +87,10 @@ def _is_outermost() -> bool:
 def _watching_wsgi(kind: type) -> dict[str, Any]:
     def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         called = kind.__call__
-        with _begun(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
+        with _tracked(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
             try:
                 pieces: Iterable[bytes] = called(self, environ, start_response)
-                if request is not None and request.is_awaited:
+                if request is not None and request.has_deferred:
                     pieces = _whole(pieces)
             except BaseException:
                 _end(request)
@@ -101,8 +101,8 @@ def _watching_wsgi(kind: type) -> dict[str, Any]:
     def call(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if not _is_outermost():
             return answer(self, environ, start_response)
-        pieces: Iterable[bytes] = pressed(
-            environ, lambda asked, begin: answer(self, asked, begin), start_response
+        pieces: Iterable[bytes] = answer_submission(
+            environ, lambda sent, begin: answer(self, sent, begin), start_response
         )
         return pieces
 
@@ -110,7 +110,7 @@ def _watching_wsgi(kind: type) -> dict[str, Any]:
 
 
 def _whole(pieces: Iterable[bytes]) -> list[bytes]:
-    """A whole response: webhooks come after it."""
+    """Read a whole response, since webhooks follow it."""
     try:
         return list(pieces)
     finally:
@@ -120,14 +120,14 @@ def _whole(pieces: Iterable[bytes]) -> list[bytes]:
 
 
 def _end(request: ShopRequest | None) -> None:
-    if request is not None and request.is_awaited:
+    if request is not None and request.has_deferred:
         request.end()
 
 
 async def _end_on_loop(request: ShopRequest | None) -> None:
-    if request is not None and request.is_awaited:
+    if request is not None and request.has_deferred:
         with LOADING:
-            from payment_sandbox.testing.loops import run_blocking  # here, because few shops have a loop
+            from payment_sandbox.testing.loops import run_blocking  # deferred: few shops have a loop
 
         await run_blocking(request.end)
 
@@ -135,7 +135,7 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
 def _watching_asgi(kind: type) -> dict[str, Any]:
     async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
         called = kind.__call__
-        with _begun(scope["method"], scope["path"]) as request:
+        with _tracked(scope["method"], scope["path"]) as request:
             try:
                 await called(self, scope, receive, send)
             finally:
@@ -148,31 +148,31 @@ def _watching_asgi(kind: type) -> dict[str, Any]:
         if not _is_outermost():
             await answer(self, scope, receive, send)
             return
-        await pressed_on_loop(scope, receive, send, partial(answer, self))
+        await answer_submission_on_loop(scope, receive, send, partial(answer, self))
 
     return {"__call__": call}
 
 
-class _Watched:
-    """The applications that are watched, each with its own class and how many projects watch it."""
+class _WatchedApplications:
+    """The watched applications, each with its own class and a count of watching projects."""
 
     def __init__(self) -> None:
         self._counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._classes: dict[type, type] = {}  # by what they watch
+        self._classes: dict[type, type] = {}  # by original class
 
     def begin(self, application: Any) -> None:
-        """Watch an application; one whose class cannot be replaced, such as a function, goes unwatched."""
+        """Watch an application; ignore one whose class cannot be replaced, such as a function."""
         if is_django(application):
             _DJANGO.begin()
             return
-        with suppress(TypeError):  # not weakly referable, or its class is fixed
+        with suppress(TypeError):  # no weak references, or a fixed class
             count = self._counts.get(application, 0)
             if not count:
                 application.__class__ = self._class_for(type(application))
             self._counts[application] = count + 1
 
     def end(self, application: Any) -> None:
-        """Watch it no longer."""
+        """Stop watching an application for one project."""
         if is_django(application):
             _DJANGO.end()
             return
@@ -186,41 +186,43 @@ class _Watched:
     def _class_for(self, kind: type) -> type:
         if kind not in self._classes:
             watching = _watching_asgi if iscoroutinefunction(kind.__call__) else _watching_wsgi
-            made = {**watching(kind), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
-            self._classes[kind] = type(kind.__name__, (kind,), {**made, "__doc__": kind.__doc__})
+            names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+            members = {**watching(kind), **names, "__doc__": kind.__doc__}
+            self._classes[kind] = type(kind.__name__, (kind,), members)
         return self._classes[kind]
 
 
 class _Django:
-    """Django's test clients, which call its handlers instead of the application."""
+    """Hooks in Django's test clients, which call their handlers instead of the application."""
 
     def __init__(self) -> None:
         self._count = 0
         self._before: list[tuple[type, Any]] = []
 
     def begin(self) -> None:
-        """See their requests."""
+        """Watch the requests of Django's test clients."""
         self._count += 1
         if self._count > 1:
             return
         with LOADING:
-            from django.test import client  # type: ignore[import-not-found]  # the shop has it
+            from django.test import client  # type: ignore[import-not-found]  # installed for the shop
 
-        for handler, seen in ((client.ClientHandler, _seen), (client.AsyncClientHandler, _seen_async)):
+        hooks = (client.ClientHandler, _watched), (client.AsyncClientHandler, _watched_async)
+        for handler, watched in hooks:
             self._before.append((handler, handler.__call__))
-            handler.__call__ = seen(handler.__call__)
+            handler.__call__ = watched(handler.__call__)
 
     def end(self) -> None:
-        """See them no longer."""
+        """Stop watching them for one project."""
         self._count -= 1
         while not self._count and self._before:
             handler, call = self._before.pop()
             handler.__call__ = call  # type: ignore[method-assign]
 
 
-def _seen(called: Any) -> Any:
+def _watched(called: Any) -> Any:
     def answer(self: Any, environ: dict[str, Any]) -> Any:
-        with _begun(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
+        with _tracked(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
             try:
                 response = called(self, environ)
             except BaseException:
@@ -232,14 +234,14 @@ def _seen(called: Any) -> Any:
     def call(self: Any, environ: dict[str, Any]) -> Any:
         if not _is_outermost():
             return answer(self, environ)
-        return pressed(environ, lambda asked, begin: answer(self, asked))
+        return answer_submission(environ, lambda sent, begin: answer(self, sent))
 
     return call
 
 
-def _seen_async(called: Any) -> Any:
+def _watched_async(called: Any) -> Any:
     async def call(self: Any, scope: dict[str, Any]) -> Any:
-        with _begun(scope["method"], scope["path"]) as request:
+        with _tracked(scope["method"], scope["path"]) as request:
             response = await called(self, scope)
         await _end_on_loop(request)
         return response
@@ -248,16 +250,16 @@ def _seen_async(called: Any) -> Any:
 
 
 def is_django(application: object) -> bool:
-    """Whether an application is one of Django's handlers."""
+    """Return whether an application is one of Django's handlers."""
     return type(application).__module__.startswith("django.")
 
 
 _DJANGO: Final = _Django()
-_WATCHED: Final = _Watched()
+_WATCHED: Final = _WatchedApplications()
 
 
 def watch(application: Any) -> None:
-    """See the requests that the test makes to this application, until ``unwatch``."""
+    """Watch the test's requests to this application, until ``unwatch``."""
     _WATCHED.begin(application)
 
 

@@ -1,0 +1,190 @@
+"""A project's interface to a shared database, and a server's replica of the project's row."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Protocol
+
+from payment_sandbox.projects.calling import Part
+from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.storage.codec import NotStored, decode, encode
+from payment_sandbox.storage.rows import Row, RowChanges, RowDatabase
+
+JOB: Final = "jobs"
+CLAIM_SECONDS: Final = 10.0
+"""The lifetime of a claim after its last renewal, on the database's clock."""
+
+STOPS: Final = ":stops"  # a suffix of a hold of the clock: a stop request
+LOST: Final = -1  # the version of a replica whose last commit is missing in the database
+
+
+class Head(NamedTuple):
+    """The row of a project: its newest version, and its claims."""
+
+    version: int
+    last: str  # the commit of this version
+    complete_from: int  # the oldest version since which all tombstones exist
+    courier: str | None
+    clock_holder: str | None
+    is_watched: bool
+    chosen: str | None = None  # None, like the next field, if memory has this version
+    counters: str | None = None
+
+
+class Changes(NamedTuple):
+    """The changes after a version."""
+
+    head: Head
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedChanges(RowChanges):
+    """A change set for writing, with data for other servers."""
+
+    part: Part
+    courier: str | None
+    clock_holder: str | None
+    due_in_seconds: float | None
+    unused_seconds_max: float | None
+
+
+class UnknownOutcome(NotStored):
+    """A commit was sent, and its outcome is unknown."""
+
+    def __init__(self, place: str, reason: str, request_id: str) -> None:
+        super().__init__(place, reason, is_full=False)
+        self.args = (
+            f"whether the call was executed is unknown, because the connection to {place} failed: {reason}; "
+            f"retry with the header Idempotency-Key: {request_id}",
+        )
+
+
+class Session(Protocol):
+    """A transaction with a lock on the row of a project."""
+
+    head: Head | None
+    """The row; None if the project does not exist."""
+
+    def changes(self, since: int) -> Changes:
+        """Read the changes after a version."""
+
+    def commit(self, written: SharedChanges) -> int:
+        """Write a change set, and commit; return the new version.
+
+        Raises:
+            NotStored: nothing was written.
+            UnknownOutcome: the commit may or may not have succeeded.
+        """
+
+    def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
+        """Write only the claims, and commit."""
+
+    def end(self) -> None:
+        """Roll back an uncommitted transaction, and unlock the row."""
+
+
+class SharedDatabase(RowDatabase, Protocol):
+    """A project's interface to its database."""
+
+    server_id: str
+    real: RealTime
+    unflushed: dict[str, Any]
+    """The projects with new journal records or events, by id."""
+    generation: int
+    """Incremented when a connection breaks, since the next one may reach a standby that lacks commits."""
+
+    def has_commit(self, project_id: str, version: int, last: str) -> bool:
+        """Return whether the database has a known commit."""
+
+    def begin(self, project_id: str, known_version: int) -> Session:
+        """Lock a project's row.
+
+        Raises:
+            NotStored: the database does not answer in time.
+        """
+
+    def changes(self, project_id: str, since: int) -> Changes | None:
+        """Read the changes after a version, without a lock; return None if the project does not exist."""
+
+    def add(self, written: SharedChanges) -> int:
+        """Add a project; return its version."""
+
+    def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
+        """Read the journal records of other servers since a time; also return the time for the next call."""
+
+    def answer(self, project_id: str, request_id: str) -> str | None:
+        """Return the answer to an executed request; None if no server has executed it."""
+
+    def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
+        """Publish events to other servers: project, kind and data."""
+
+    def watch(self, project_ids: Sequence[str]) -> None:
+        """Subscribe to events of these projects from other servers, for some seconds."""
+
+
+class Anchor(NamedTuple):
+    """A time of a project's clock with the corresponding real time."""
+
+    clock: Clock
+    at: datetime
+    real_at: datetime
+
+
+@dataclass(slots=True)
+class Replica:
+    """A server's replica of a project's row, with the server's own claims."""
+
+    project_id: str
+    server_id: str
+    version: int = 0  # 0: not in the database yet
+    last: str = ""  # the commit of this version
+    chosen: str | None = None  # as last read
+    jobs: dict[int, QueuedDelivery] = field(default_factory=dict)  # oldest first
+    queued: set[int] = field(default_factory=set)  # jobs in this server's outbox
+    courier: str | None = None
+    clock_holder: str | None = None
+    own_hold: str | None = None  # the clock's hold by an advance on this server
+    releases_clock: bool = False  # with the next commit
+    releases_courier: bool = False  # for another server with a listener
+    is_watched: bool = False
+    anchor: Anchor | None = None
+    session: Session | None = None
+    generation: int = 0  # of the database's connections, at the last refresh
+    hold_count: int = 0  # of the clock so far
+
+    def update_claims(self, head: Head) -> None:
+        """Copy the claims of a head."""
+        self.courier, self.clock_holder, self.is_watched = head.courier, head.clock_holder, head.is_watched
+
+    def update_own_hold(self, head: Head) -> None:
+        """Update this server's own hold of the clock from a head read under the lock."""
+        holder = (head.clock_holder or "").removesuffix(STOPS)
+        if self.own_hold is not None and holder != self.own_hold:
+            self.own_hold, self.releases_clock = None, False  # the claim has expired, or was released
+        if self.own_hold is None and holder.partition(":")[0] == self.server_id:
+            self.own_hold, self.releases_clock = holder, True  # claimed by a commit without an answer
+
+
+def job_body(queued: QueuedDelivery) -> str:
+    """Encode a queued webhook; servers of other versions read it, too."""
+    plain: dict[str, Any] = encode(queued)
+    del plain["job"]  # the row's id
+    return json.dumps(plain if queued.is_changed else {**plain, "changed": None})
+
+
+def read_job(number: int, body: str) -> QueuedDelivery:
+    """Decode a queued webhook."""
+    data: dict[str, Any] = json.loads(body)
+    if data["changed"] is None:
+        del data["changed"]
+    queued: QueuedDelivery = decode(QueuedDelivery, {**data, "job": number}, f"{JOB}.{number}")
+    return queued
+
+
+def commit_name(part: Part) -> str:
+    """Return the name of a commit, unique in its project."""
+    return f"{part.request_id}/{part.number}"
