@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-APART = ("mcp",)
+APART = ("mcp", "explore")
 """Extras that the image and the single file do without: they are large, and few need them."""
 
 PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))

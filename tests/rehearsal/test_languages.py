@@ -76,6 +76,14 @@ every_language = pytest.mark.parametrize(
 )
 
 
+INTERRUPTIBLE = """
+import signal
+from payment_sandbox.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
+main()
+"""
+
+
 def begun(language: Language, folder: Path, *options: str, mistakes: str = "") -> "subprocess.Popen[str]":
     """Begin to rehearse a copy of a language's suite, into which mistakes are planted."""
     require(*language.programs)
@@ -83,7 +91,7 @@ def begun(language: Language, folder: Path, *options: str, mistakes: str = "") -
         shutil.copytree(SUITES / language.name, folder)
         INSTALL[language.name](folder)
     return subprocess.Popen(
-        [sys.executable, "-m", "payment_sandbox", "rehearse", *options, "--", *language.command],
+        [sys.executable, "-c", INTERRUPTIBLE, "rehearse", *options, "--", *language.command],
         cwd=folder,
         env=environment(MISTAKES=mistakes),
         stdout=subprocess.PIPE,

@@ -1,15 +1,18 @@
 """What a rehearsal learns from others: the helpers of a suite, books elsewhere, what it remembers itself."""
 
+import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 import requests
 
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
+from payment_sandbox.web.docs.library import written
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.buying import read_buy
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Ran, parse_variation
@@ -230,3 +233,16 @@ def test_steps_that_are_wrong_are_placed(tmp_path: Path, text: str, words: str) 
     with pytest.raises(ValueError, match=r"buy\.yaml") as wrong:
         read_buy(tmp_path / "buy.yaml")
     assert words in str(wrong.value)
+
+
+def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
+    """So that a new user can begin with them."""
+    example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", written("rehearsal"))
+    assert example is not None
+    (tmp_path / "buy.yaml").write_text(dedent(example[0]))
+    buy = read_buy(tmp_path / "buy.yaml")
+    assert [(step.action, step.selector, step.value) for step in buy.steps] == [
+        ("fill", "#email", "jane@shop.example"),
+        ("click", "text=Buy now", ""),
+    ]
+    assert (buy.open, buy.returned) == ("/socks", "text=Thank you")
