@@ -147,7 +147,7 @@ class SandboxTools:
         return self._server.url
 
     @naming_next(
-        "make_order(what='paid'), or start(mode='live') for bank transfers; explain_order() says what is possible"
+        "make_order(what='paid'); start(mode='live') for bank transfers; explain_order() for what is possible"
     )
     def make_order(self, what: str = "paid", order_id: str = "", amount: int = 1295, method: str = "") -> str:
         """Make an order in a state that shops have to handle, or bring an order of the shop there.
