@@ -54,7 +54,7 @@ function findCommand(folder) {
   if (isInstalled("uvx")) return { command: ["uvx", "--from", "payment-sandbox[server]", "payment-sandbox"], file: own };
   if (!isInstalled("docker")) throw new Error(`payment-sandbox is not installed. ${INSTALL}`);
   const run = ["docker", "run", "--rm", "-i", "--network", "host", "-v", `${folder}:/ready`];
-  return { command: [...run, "-e", "SANDBOX_HOST=127.0.0.1", "-e", "SANDBOX_STATE=", "payment-sandbox"], file: "/ready/ready.json" };
+  return { command: [...run, "-e", "SANDBOX_HOST=127.0.0.1", "-e", "SANDBOX_STATE=", "paymentsandbox/payment-sandbox"], file: "/ready/ready.json" };
 }
 
 function isInstalled(program) {

@@ -4,7 +4,9 @@ An extension registers an entry point, and this package knows only its name. ``N
 which distribution to install for a missing extension.
 """
 
+import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Final
 
 COMMANDS: Final = "payment_sandbox.commands"
@@ -28,7 +30,9 @@ class NotInstalled(Exception):
     """A distribution, or an extra of this one, is not installed; the message says how to install it."""
 
     def __init__(self, what: str, distribution: str) -> None:
-        super().__init__(f"{what} needs {distribution}: pip install '{distribution}'")
+        is_of_pipx = "pipx" in Path(sys.prefix).parts  # where pip alone installs beside it
+        install = "pipx runpip payment-sandbox install" if is_of_pipx else "pip install"
+        super().__init__(f"{what} needs {distribution}: {install} '{distribution}'")
 
 
 def missing_library(error: ModuleNotFoundError) -> NotInstalled:

@@ -91,6 +91,10 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("make_order", {"what": "payed"}, "'payed' is not a state of orders; the states are: hosted, new, paid", "explain_order()"),
         ("make_order", {"what": "transfer"}, "transfer needs mode live", "start(mode='live')"),
         ("make_order", {"order_id": "nope"}, "there is no order 'nope'", "explain_order()"),
+        ("make_order", {"method": "credit-crd"}, "no method 'credit-crd'; there are: credit-card,", "explain_order()"),
+        ("rehearse", {"command": "pytst -q"}, "there is no program 'pytst'", "rehearse(command="),
+        ("search", {}, "words is empty, and so is page", "search(words='webhook retry')"),
+        ("snapshot", {}, "file is empty", "snapshot(file='state.json')"),
         ("advance", {"by": "P3X"}, "'P3X' is not an ISO 8601 duration", "advance(by='PT30M')"),
         ("advance", {"until": "tomorrow"}, "tomorrow", "advance(by='PT30M')"),
         ("explain_order", {}, "there is no order yet", "make_order(what='new')"),
@@ -114,6 +118,7 @@ def test_a_refusal_says_what_is_wrong_and_the_next_step(
     assert problem in said
     assert step in following
     assert len(str(refused.value).encode()) < ANSWER_BYTES_MAX
+    assert begun.review().startswith("No findings")  # what an agent mistypes is no mistake of the shop
 
 
 def test_nothing_works_before_start(tools: SandboxTools) -> None:

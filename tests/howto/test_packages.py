@@ -47,7 +47,7 @@ test "$1 $2 $3 $4 $5 $6" = "run --rm -i --network host -v" || exit 9
 folder="${{7%:/ready}}"
 export "$9" "${{11}}"
 shift 11
-test "$1 $2" = "payment-sandbox serve" || exit 9
+test "$1 $2" = "paymentsandbox/payment-sandbox serve" || exit 9
 shift
 test "$(stat -c %a "$folder")" = 777 || exit 9 # the container's user writes there
 set -- "$@"

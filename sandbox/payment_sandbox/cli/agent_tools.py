@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import wraps
 from itertools import chain
 from pathlib import Path
+from shutil import which
 from textwrap import wrap
 from typing import Any, Final, ParamSpec
 
@@ -17,6 +18,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.history import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
+from payment_sandbox.methods import ALL
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Server, build, description
@@ -32,6 +34,7 @@ PROBLEM_BYTES_MAX: Final = 1500
 RESULTS_MAX: Final = 5
 LAST: Final = "last"
 CARD: Final = "credit-card"
+METHODS: Final = tuple(method.name for method in ALL)
 REHEARSE_SECONDS: Final = 1800.0
 Arguments = ParamSpec("Arguments")
 
@@ -94,7 +97,8 @@ def naming_next(step: str) -> Callable[[Callable[Arguments, str]], Callable[Argu
                 message = str(problem).encode()[:PROBLEM_BYTES_MAX].decode(errors="ignore")
                 allowed = problem.allowed if isinstance(problem, SandboxError) else []
                 possible = f" Possible now: {', '.join(allowed)}." if allowed else ""
-                raise ToolProblem(f"{message}.{possible} Next: {step}") from None
+                end = "" if message.endswith(("?", ".")) else "."
+                raise ToolProblem(f"{message}{end}{possible} Next: {step}") from None
 
         return run
 
@@ -141,7 +145,9 @@ class SandboxTools:
             self._server.start()
         return self._server.url
 
-    @naming_next("explain_order() lists the possible actions; start(mode='live') for bank transfers")
+    @naming_next(
+        "make_order(what='paid'); start(mode='live') for bank transfers; explain_order() lists what is possible"
+    )
     def make_order(self, what: str = "paid", order_id: str = "", amount: int = 1295, method: str = "") -> str:
         """Create an order in a state that shops have to handle, or bring an order of the shop to it.
 
@@ -152,6 +158,8 @@ class SandboxTools:
         """
         if what not in RECIPES:
             raise ValueError(f"{what!r} is not a state of orders; the states are: {', '.join(RECIPES)}")
+        if method and method not in METHODS:  # as a call, it would be a mistake of the shop
+            raise ValueError(f"{method!r} is not a payment method; the methods are: {', '.join(METHODS)}")
         if order_id:
             overview = trigger(self._client, what, self._with_method(self._id(order_id), method))
         else:
@@ -215,6 +223,8 @@ class SandboxTools:
         if command:
             words = shlex.split(command)
             own = [sys.executable, "-m", "payment_sandbox", "rehearse", "--budget", budget, "--", *words]
+            if which(words[0]) is None and not (Path(folder) / words[0]).exists():
+                raise ValueError(f"there is no program {words[0]!r}")
             is_python = "pytest" in words[:3]
             program = (
                 [*words, "--payment-rehearse", f"--payment-rehearse-budget={budget}"] if is_python else own
@@ -244,6 +254,8 @@ class SandboxTools:
             if page not in NAMES:
                 raise ValueError(f"there is no page {page!r}; there are: {', '.join(NAMES)}")
             return part_of(contents_of(page, description).text, part, f"search(page='{page}', part={{}})")
+        if not words.strip():
+            raise ValueError("words is empty, and so is page")
         results = matching(sections_of(lambda name: contents_of(name, description)), words)
         lines = [answer.text for answer in plain_answers(words)]
         lines += [
@@ -257,11 +269,13 @@ class SandboxTools:
         )
 
     @naming_next("snapshot(file='state.json'), then snapshot(file='state.json', action='restore')")
-    def snapshot(self, file: str, action: str = "save") -> str:
+    def snapshot(self, file: str = "", action: str = "save") -> str:
         """Save the state of the project to a file, or restore it: orders, clock, webhooks, pending events.
 
-        action: save or restore.
+        file: its path. action: save or restore.
         """
+        if not file:
+            raise ValueError("file is empty")
         path = Path(file)
         if action == "restore":
             self._client.restore(json.loads(path.read_text(encoding="utf-8")))

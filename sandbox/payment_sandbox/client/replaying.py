@@ -14,7 +14,7 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT
-from payment_sandbox.projects.journal import CHOICES_MAX, JOURNAL_BODY_BYTES
+from payment_sandbox.projects.journal import CHOICES_MAX, JOURNAL_BODY_BYTES, NOT_REPLAYED
 from payment_sandbox.scenarios.effects import AFTER, ErrorStatus, Hang, RateLimit, Reset, Silence
 
 Recorded = Mapping[str, Any]

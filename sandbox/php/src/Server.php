@@ -59,7 +59,7 @@ final class Server
             throw new \RuntimeException('payment-sandbox is not installed. ' . self::INSTALL);
         }
         $run = ['docker', 'run', '--rm', '-i', '--network', 'host', '-v', "$folder:/ready"];
-        return [[...$run, '-e', 'SANDBOX_HOST=127.0.0.1', '-e', 'SANDBOX_STATE=', 'payment-sandbox'], '/ready/ready.json'];
+        return [[...$run, '-e', 'SANDBOX_HOST=127.0.0.1', '-e', 'SANDBOX_STATE=', 'paymentsandbox/payment-sandbox'], '/ready/ready.json'];
     }
 
     private static function isInstalled(string $program): bool

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import requests
-from payment_sandbox.testing.shops.pressing import POST, Submission, with_number
 from playwright.sync_api import Browser, BrowserContext, Error, Locator, Request, Route, sync_playwright
 
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.serving.threads import start
+from payment_sandbox.testing.shops.submitting import POST, Submission, with_number
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")

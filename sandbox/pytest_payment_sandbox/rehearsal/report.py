@@ -154,7 +154,7 @@ def summary(tests: Tests, of: str = "test") -> str:
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
-    no_time = f", no time for {untried} more" if untried else ""
+    no_time = f", no time for {untried} more (a longer budget tries them)" if untried else ""
     count = f"1 {of}" if len(tests) == 1 else f"{len(tests)} {of}s"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
     ways = "1 variation" if variations == 1 else f"{variations} variations"
