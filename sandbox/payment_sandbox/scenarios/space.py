@@ -187,15 +187,16 @@ LEFT_OUT: Final[Mapping[Cell, str]] = {
 
 def cells() -> list[Cell]:
     """Every cell of the space."""
-    every = [
-        *(Cell(kind, outcome) for kind in CALLS for outcome in _outcomes_of_calls()),
-        *(Cell(CHANGE, refusal) for refusal in _refusals()),
-        *(Cell(WEBHOOK, effect.key) for effect in _below(WebhookEffect) if hasattr(effect, "key")),
-        *(cell for action in _actions() for cell in _cells_of(action)),
-        *(Cell(ATTEMPT, outcome) for outcome in _outcomes_of_attempts()),
-        *(Cell(PRESS, outcome) for outcome in (TWICE, TOGETHER, VALUES, ANOTHER, UNLIKE)),
-        *(Cell(JOB, outcome) for outcome in (TWICE, TOGETHER, NEVER, LATE, VALUES)),
-    ]
+    outcomes = {
+        **{kind: list(_outcomes_of_calls()) for kind in CALLS},
+        WEBHOOK: [effect.key for effect in _below(WebhookEffect) if hasattr(effect, "key")],
+        ATTEMPT: list(_outcomes_of_attempts()),
+        PRESS: [TWICE, TOGETHER, VALUES, ANOTHER, UNLIKE],
+        JOB: [TWICE, TOGETHER, NEVER, LATE, VALUES],
+        **{action.name: _outcomes_of(action) for action in _actions()},
+    }
+    outcomes[CHANGE] = [*outcomes[CHANGE], *_refusals()]
+    every = [Cell(interaction, outcome) for interaction, each in outcomes.items() for outcome in each]
     return list(dict.fromkeys(every))
 
 
@@ -251,12 +252,9 @@ def _actions() -> Iterator[Action]:
         yield from (Action(actor, name) for name in names)
 
 
-def _cells_of(action: Action) -> Iterator[Cell]:
+def _outcomes_of(action: Action) -> list[str]:
     others = [Action(action.actor, name).name for name in ACTIONS[action.actor] if name != action.action]
-    outcomes = [*others, *dict.fromkeys(ENDS.values())]
-    if action.actor not in (CUSTOMER, BANK):
-        outcomes = [*others, RESTART]
-    yield from (Cell(action.name, outcome) for outcome in outcomes)
+    return [*others, *(dict.fromkeys(ENDS.values()) if action.actor in (CUSTOMER, BANK) else [RESTART])]
 
 
 def _outcomes_of_attempts() -> Iterator[str]:

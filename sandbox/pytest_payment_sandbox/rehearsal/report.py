@@ -35,6 +35,8 @@ def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding],
             {
                 "kind": finding.problem.kind,
                 "sentence": finding.sentence,
+                "smallest": finding.smallest,
+                "shown_by": list(finding.shown_by),
                 "lesson": _lesson(finding),
                 "variation": finding.name,
                 "again": again(finding) if finding.variation else "",
@@ -51,12 +53,19 @@ def _lesson(finding: RehearsalFinding) -> str:
     return f"Risk: {lesson.risk}. See {lesson.page}" if lesson is not None else ""
 
 
+def _seen_in(finding: Mapping[str, Any]) -> str:
+    """Where a finding shows whose cause is not the change itself."""
+    others = len(finding["shown_by"]) - 1
+    return f"the smallest change that shows it: {finding['smallest']}; {others} more show it, too"
+
+
 def lines_of(test: Mapping[str, Any]) -> list[str]:
     """The findings of a test for people."""
     lines: list[str] = []
     for finding in test["findings"]:
         again = [f"  again: {finding['again']}"] if finding["again"] else []
         again = [f"  {finding['lesson']}", *again] if finding["lesson"] else again
+        again = [f"  {_seen_in(finding)}", *again] if finding["smallest"] else again
         timeline = [f"  {line}" for line in finding["timeline"].splitlines()]
         lines += [finding["sentence"], *again, "", *timeline, ""]
     return lines
@@ -103,10 +112,11 @@ def summary(tests: Tests, of: str = "test") -> str:
     return f"{count} rehearsed in {ways}{no_time}: {number}"
 
 
-def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:
+def _finding(test: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
     again = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
+    seen = f"<p>{escape(_seen_in(finding))}</p>" if finding["smallest"] else ""
     return (
         f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}</p>"
-        f"<p>{escape(finding['lesson'])}</p>{again}"
+        f"{seen}<p>{escape(finding['lesson'])}</p>{again}"
         f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
     )

@@ -24,6 +24,10 @@ class Pressing(NamedTuple):
     by_another: Callable[[], None] | None = None  # another customer comes before; called when they are gone
 
 
+Environ = dict[str, Any]
+Scope = dict[str, Any]
+Application = Callable[[Environ, Any], Any]
+
 Pressed = Callable[[str, str, bool], Pressing | None]
 """Asked for every form that the test submits: method, path, and whether the form has a whole number."""
 
@@ -54,7 +58,7 @@ def with_number(body: bytes, more: int) -> bytes:
 class Again:
     """A WSGI request that is made a second time, at the same moment or afterwards."""
 
-    def __init__(self, environ: dict[str, Any], at_once: bool, ask: Callable[[dict[str, Any]], Any]) -> None:
+    def __init__(self, environ: Environ, at_once: bool, ask: Callable[[Environ], Any]) -> None:
         context = copy_context()
 
         def ask_again() -> None:
@@ -74,9 +78,7 @@ class Again:
             self._ask()
 
 
-def pressed(
-    environ: dict[str, Any], answer: Callable[[dict[str, Any], Any], Any], start_response: Any = None
-) -> Any:
+def pressed(environ: Environ, answer: Application, start_response: Any = None) -> Any:
     """Answer a WSGI request of a test, as the rehearsal says."""
     if not is_watched(environ["REQUEST_METHOD"]):
         return answer(environ, start_response)
@@ -111,10 +113,10 @@ def _ignored(status: str, headers: list[tuple[str, str]], exc_info: Any = None) 
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
-Answer = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-async def pressed_on_loop(scope: dict[str, Any], receive: Receive, send: Send, answer: Answer) -> None:
+async def pressed_on_loop(scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
     """Answer an ASGI request of a test, as the rehearsal says; the first response counts."""
     if not is_watched(scope["method"]):
         await answer(scope, receive, send)
@@ -138,7 +140,7 @@ async def pressed_on_loop(scope: dict[str, Any], receive: Receive, send: Send, a
         await _twice(how, scope, body, send, answer)
 
 
-async def _twice(how: Pressing, scope: dict[str, Any], body: bytes, send: Send, answer: Answer) -> None:
+async def _twice(how: Pressing, scope: Scope, body: bytes, send: Send, answer: Answer) -> None:
     first = answer(dict(scope), _replay(body), send)
     second = answer(dict(scope), _replay(body), _sent_to_nobody)
     if how.at_once:
@@ -160,12 +162,12 @@ def _replay(body: bytes) -> Receive:
     return again
 
 
-def _with_length(scope: dict[str, Any], length: int) -> dict[str, Any]:
+def _with_length(scope: Scope, length: int) -> Scope:
     others = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
     return {**scope, "headers": [*others, (b"content-length", str(length).encode())]}
 
 
-def _of_another(scope: dict[str, Any]) -> dict[str, Any]:
+def _of_another(scope: Scope) -> Scope:
     """The same request without what makes the customer known."""
     return {
         **scope,
