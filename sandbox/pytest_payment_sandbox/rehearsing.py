@@ -25,6 +25,7 @@ from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
 from pytest_payment_sandbox.options import ERROR, review_expected, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.causes import Glimpse
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
 from pytest_payment_sandbox.rehearsal.judging import (
     OF_REVIEW,
@@ -126,6 +127,7 @@ class OneRun:
         self._has_restart = self._has_return = False
         self._thread_id = get_ident()
         self._believed: list[list[BookEntry]] = []
+        self._glimpses: list[Glimpse] = []
         self._mails = MailBox()
         self._hangs_at = ""  # where it was when it was given up
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # of the judging
@@ -158,6 +160,7 @@ class OneRun:
             restart=self._restarted,
         )
         self._run.on_act = self._mails.mark
+        self._run.on_webhook = self._glimpse
         if self._baseline is not None:
             self._run.calls.limit(self._baseline.most_calls)
             self._run.pace.known_busy = self._baseline.busy
@@ -207,6 +210,7 @@ class OneRun:
             self._believed,
             self._ends,
             lambda: self._look(project, run),
+            self._glimpses,
         )
         judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         judged.problems.extend(besides)
@@ -273,6 +277,13 @@ class OneRun:
             with suppress(Exception):  # in the middle of a test a book may have no answer
                 self._believed.append(read_books(self._fixture(BOOKS))[0])
 
+    def _glimpse(self) -> None:
+        """Note what the shop believes before a webhook; only the causes of findings need it."""
+        if self._run is not None and get_ident() == self._thread_id and self.judged is None:
+            with suppress(Exception):  # in the middle of a request a book may have no answer
+                entries = read_books(self._fixture(BOOKS))[0]
+                self._glimpses.append(Glimpse(entries, dict(self._run.statuses)))
+
     def _restarted(self) -> None:
         restart = self._fixture(RESTART)
         if restart is not None:
@@ -327,6 +338,7 @@ class RehearsedItem:
         self._budget_seconds = budget_seconds
         self._is_stopped = False
         self._problems: set[tuple[str, str]] = set()  # the kinds of each test
+        self._fruitful: set[str] = set()  # names of changes that have shown something in this run
         self.clock = f"frozen@{wall_now().isoformat()}"
 
     def expect(self, count: int) -> None:
@@ -372,6 +384,7 @@ class RehearsedItem:
             seed=crc32(item.nodeid.encode()),
             first=self._failed_before(item),
             threads=lambda: runs.work_elsewhere(baseline),
+            fruitful=self._fruitful,
         )
         only = self._only or _only_of(item)
         if only:
@@ -383,6 +396,7 @@ class RehearsedItem:
             self._is_stopped = True
             explored = explorer.so_far([STOPPED], 0)
         self._memory.remember(item.nodeid, explored, tried, is_stopped=self._is_stopped)
+        self._fruitful |= {each.change.name for finding in explored.findings for each in finding.variation}
         return explored
 
     def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:

@@ -146,7 +146,7 @@ class SandboxTools:
         return self._server.url
 
     @naming_next(
-        "make_order(what='paid'); start(mode='live') for bank transfers; explain_order() lists what is possible"
+        "make_order(what='paid'); start(mode='live') for bank transfers; explain_order() lists actions"
     )
     def make_order(self, what: str = "paid", order_id: str = "", amount: int = 1295, method: str = "") -> str:
         """Create an order in a state that shops have to handle, or bring an order of the shop to it.

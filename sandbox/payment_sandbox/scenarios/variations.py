@@ -64,6 +64,20 @@ STUCK: Final = "one hanging call blocks the shop for everybody"
 REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
 NOT_TAKEN: Final = "goods ship although the capture was refused"
 MIXED_UP: Final = "one customer's payment counts for another customer"
+COSTLIEST: Final = (
+    UNPAID,
+    TWICE,
+    PAID_TWICE,
+    MISSED,
+    NOT_TAKEN,
+    MIXED_UP,
+    UNDONE,
+    OWED,
+    LAPSED,
+    STUCK,
+    REFUSED,
+)
+"""The risks, from the one that costs a shop most."""
 
 
 def _arrived_twice(delivery: Delivery, settings: Document) -> bool:

@@ -11,14 +11,16 @@ from payment_sandbox.scenarios.variation import (
     CHANGE,
     CREATE,
     PRESS,
+    READ,
     WEBHOOK,
     OrderAction,
     Step,
     Trait,
     Variation,
 )
-from payment_sandbox.scenarios.variations import rehearsed
+from payment_sandbox.scenarios.variations import COSTLIEST, rehearsed
 from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.causes import Shown, Signs, cause_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import Judged, State
 
@@ -67,6 +69,9 @@ class RehearsalFinding(NamedTuple):
     sentence: str
     timeline: str
     picture: str
+    cause: str = ""  # what all the variations that show it share, if it is not the change itself
+    smallest: str = ""  # the smallest change that shows it, if the sentence begins with the cause
+    shown_by: Sequence[str] = ()  # all the variations that show it, by their names
 
     @property
     def name(self) -> str:
@@ -102,19 +107,22 @@ class Explorer:
         seed: int = 0,
         first: Sequence[ChangedSteps] = (),
         threads: Callable[[], bool] = lambda: True,
+        fruitful: Collection[str] = (),
     ) -> None:
         """``first`` are the variations that failed the last time; ``threads`` tells whether handlers may run
-        on other threads.
+        on other threads; ``fruitful`` names the changes that have shown something in other tests.
         """
         self._run = run
         self._has_time = has_time
         self._seed = seed
         self._first = first
         self._threads = threads
+        self._fruitful = fruitful
         self._findings: dict[
             tuple[str, str], RehearsalFinding
         ] = {}  # by the kind of a problem, and its place
         self._tried: dict[ChangedSteps, Ran] = {}
+        self._usual: Signs = frozenset()  # signs of the test as it is
         self._ends: Counter[tuple[Sequence[str], State]] = Counter()
 
     def explore(self, baseline: Ran) -> Explored:
@@ -132,7 +140,7 @@ class Explorer:
     def so_far(self, notes: list[str], untried: int) -> Explored:
         """What was tried until now."""
         return Explored(
-            list(self._findings.values()),
+            [self._explained(place, finding) for (_, place), finding in self._findings.items()],
             len(self._tried),
             untried,
             notes,
@@ -145,6 +153,7 @@ class Explorer:
         for problem in baseline.judged.problems:
             self._find(problem, (), baseline)
         self._ends[baseline.judged[1:3]] += 1
+        self._usual = baseline.judged.signs
         return {problem.kind for problem in baseline.judged.problems}
 
     def only(self, variation: ChangedSteps, baseline: Ran) -> Explored:
@@ -206,6 +215,31 @@ class Explorer:
             ),
         )
 
+    def _explained(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
+        """A finding with the cause that all the variations share which show it."""
+        if not finding.variation:
+            return finding
+        kind = finding.problem.kind
+        failing: dict[str, Shown] = {}
+        passing: list[Shown] = []
+        for variation, ran in self._tried.items():
+            labels = {step.name: step.label for step in ran.steps}
+            shown = Shown(variation, ran.judged.signs, labels)
+            is_there = any(problem.kind == kind for problem in ran.judged.problems)
+            if is_there and _place_of(variation, ran.steps) == place:
+                failing[name_of(variation)] = shown
+            elif not is_there:
+                passing.append(shown)
+        cause = cause_of(kind, list(failing.values()), passing, self._usual)
+        if not cause:
+            return finding._replace(shown_by=list(failing))
+        return finding._replace(
+            sentence=f"{cause}: {finding.problem.sentence}",
+            cause=cause,
+            smallest=_in_words(finding.variation, self._tried[finding.variation].steps),
+            shown_by=list(failing),
+        )
+
     def _singles(self, baseline: Ran, notes: list[str]) -> list[ChangedStep]:
         possible = [
             ChangedStep(step.name, change)
@@ -216,12 +250,14 @@ class Explorer:
         if any(Trait.THREADS in changed.change.traits for changed in possible) and not self._threads():
             notes += _why_not_together(baseline)
             possible = [each for each in possible if Trait.THREADS not in each.change.traits]
-        known = rehearsed()
-        return sorted(possible, key=lambda changed: known.index(changed.change))
+        return _most_telling_first(possible, self._fruitful)
 
     def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
         """Pairs of changes that made a difference and did no harm, the most promising first."""
-        harmless = list(self._harmless(baseline))
+        known, places = rehearsed(), {step.name: place for place, step in enumerate(baseline.steps)}
+        harmless = sorted(
+            self._harmless(baseline), key=lambda each: (known.index(each.change), places[each.step])
+        )
         pairs: list[ChangedSteps] = [
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
         ]
@@ -284,6 +320,31 @@ class Explorer:
         return unsuspected, pair not in later, crc32(f"{self._seed} {name_of(pair)}".encode())
 
 
+def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
+    """Each change at one step of a kind, then at the others: what has shown something first, then by risk.
+
+    Of webhooks and reads, the last one counts first, as it tells of the payment.
+    """
+    once: dict[tuple[str, Variation], ChangedStep] = {}
+    for changed in possible:
+        kind = changed.step.partition(":")[0]
+        if kind in (WEBHOOK, READ):
+            once[kind, changed.change] = changed
+        once.setdefault((kind, changed.change), changed)
+    at_first, known = set(once.values()), rehearsed()
+
+    def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
+        is_fruitful = changed.change.name in fruitful
+        return (
+            changed not in at_first,
+            not is_fruitful,
+            COSTLIEST.index(changed.change.risk),
+            known.index(changed.change),
+        )
+
+    return sorted(possible, key=rank)
+
+
 def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     """Where a variation goes another way: what it changes there shows in the same places."""
     labels = {step.name: step.label for step in steps}
@@ -315,6 +376,11 @@ def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[S
     """A finding in one sentence: what went otherwise, and what the shop made of it."""
     if not variation:
         return f"as it is: {problem.sentence}"
+    return f"{_in_words(variation, steps)}: {problem.sentence}"
+
+
+def _in_words(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     labels = {step.name: step.label for step in steps}
-    changes = [each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation]
-    return f"{', and '.join(changes)}: {problem.sentence}"
+    return ", and ".join(
+        each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation
+    )

@@ -23,6 +23,7 @@ from pytest_payment_sandbox.rehearsal.books import (
     unpaid,
     went_back,
 )
+from pytest_payment_sandbox.rehearsal.causes import Glimpse, Signs, signs_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -67,6 +68,7 @@ class Judged(NamedTuple):
     is_shown_soon: bool = False  # a day after the test, while authorizations are valid
     most_calls: int = 0  # with the same method and path, while no time passed
     busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
+    signs: Signs = frozenset()  # of the shop's way of working
 
 
 Ends = dict[str, Judged]
@@ -77,7 +79,8 @@ class Trial(NamedTuple):
     """A run to be judged.
 
     ``failure`` is that of the test, ``baseline`` is the run of the test as it is, ``believed`` is what the
-    shop told while the test ran, ``ends`` has the runs so far, ``look`` looks at what the shop shows.
+    shop told while the test ran, ``ends`` has the runs so far, ``look`` looks at what the shop shows,
+    ``glimpses`` has what the shop told at each webhook.
     """
 
     run: RehearsedRun
@@ -87,6 +90,7 @@ class Trial(NamedTuple):
     believed: Sequence[list[BookEntry]]
     ends: Ends
     look: Callable[[], Showing]
+    glimpses: Sequence[Glimpse] = ()
 
     @property
     def project(self) -> Project:
@@ -141,6 +145,7 @@ class _Judging:
         trial.run.rest()
         problems = _failed("test", trial.failure, trial.changes) + _lapsed_early(project, trial.changes)
         entries = self._read()
+        signs = signs_of([*trial.glimpses, Glimpse(entries, dict(trial.run.statuses))], project)
         problems += unpaid(entries, truths_of(project))
         twin = self._twin(entries) or self._soon_alike()
         state, moved = (twin.state, twin.moved) if twin is not None else self._end()
@@ -170,6 +175,7 @@ class _Judging:
             self._showing is not None,
             most,
             busy,
+            signs,
         )
         trial.ends.update({moment: judged for moment in self._moments})
         return judged

@@ -57,6 +57,8 @@ def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding],
                 "effect": finding.problem.sentence,
                 "change": finding.sentence.removesuffix(f": {finding.problem.sentence}"),
                 "line": shop_line(f"{finding.problem.sentence}\n{finding.timeline}"),
+                "smallest": finding.smallest,
+                "shown_by": list(finding.shown_by),
                 "lesson": _lesson(finding),
                 "section": _section(finding),
                 "variation": finding.name,
@@ -104,6 +106,12 @@ def _is_foreign(file: str) -> bool:
     return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
 
 
+def _seen_in(finding: Mapping[str, Any]) -> str:
+    """Where a finding shows whose cause is not the change itself."""
+    others = len(finding["shown_by"]) - 1
+    return f"the smallest change that shows it: {finding['smallest']}; {others} more show it, too"
+
+
 def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
     """The findings of a test for people; ``with_name`` where the report is about several tests."""
     lines: list[str] = []
@@ -111,6 +119,7 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
         rows = {
             "test": test["test"] if with_name else "",
             "fails at": finding["line"],
+            "seen": _seen_in(finding) if finding["smallest"] else "",
             "": finding["lesson"],
             "again": finding["again"],
         }
@@ -163,9 +172,10 @@ def summary(tests: Tests, of: str = "test") -> str:
 
 def _finding(test: TestReport, finding: Mapping[str, str]) -> str:
     again = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
+    seen = f"<p>{escape(_seen_in(finding))}</p>" if finding["smallest"] else ""
     line = f" at {escape(finding['line'])}" if finding["line"] else ""
     return (
         f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}{line}</p>"
-        f"<p>{escape(finding['lesson'])}</p>{again}"
+        f"{seen}<p>{escape(finding['lesson'])}</p>{again}"
         f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
     )

@@ -169,6 +169,8 @@ class RehearsedRun:
         self._changes = {changed.step: changed for changed in changes}
         self.is_elsewhere = elsewhere
         self._answers: dict[str, dict[str, bytes]] = {}  # of each order by status, as the shop has seen it
+        self.statuses: dict[str, str] = {}  # of each order, as the shop has last read it; the newest last
+        self.on_webhook: Callable[[], None] = lambda: None
         self._is_on = True
         self._is_resting = False
         self._meeting: Meeting | None = None
@@ -265,12 +267,20 @@ class RehearsedRun:
         """What the shop sees of an order: what it has seen in the status before, if that is overtaken."""
         seen, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
         if is_stale:
-            return next((seen[other] for other in reversed(seen) if other != status), body)
+            shown = next((other for other in reversed(seen) if other != status), status)
+            self._note_status(order_id, shown)
+            return seen.get(shown, body)
         seen[status] = body
+        self._note_status(order_id, status)
         return body
+
+    def _note_status(self, order_id: str, status: str) -> None:
+        self.statuses.pop(order_id, None)
+        self.statuses[order_id] = status
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """What happens to an attempt; only first attempts are steps."""
+        self.on_webhook()
         if delivery.next_number > FIRST or delivery.postponed:
             return None
         effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)

@@ -1,0 +1,187 @@
+"""Names the cause of a finding: what all the variations that show it share, and few others have."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, READ, WEBHOOK
+from payment_sandbox.testing.books import BookEntry
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, kind_of_call
+
+PAID: Final = ("completed", "accepted")
+CALLS_PAID: Final = "the shop calls a purchase paid"
+SHIPS: Final = "the shop ships"
+GOES_ON: Final = "the shop goes on although its call"
+OF_UNPAID: Final = ("paid-for-nothing", "shipped-unpaid", "shown-paid")
+MOST: Final = 0.7  # of the variations with a sign must show the problem, or the sign explains nothing
+
+Signs = frozenset[str]
+"""What a run has shown of the shop's way of working, each as a sentence."""
+
+
+class Glimpse(NamedTuple):
+    """What the shop believed at a moment, and the status that it had last read of each order."""
+
+    entries: Sequence[BookEntry]
+    read: Mapping[str, str]
+
+
+class Shown(NamedTuple):
+    """A variation that was tried: its changes, its signs, and the labels of its steps."""
+
+    changes: Sequence[ChangedStep]
+    signs: Signs
+    labels: Mapping[str, str]
+
+    @property
+    def names(self) -> set[str]:
+        """The changes, whichever steps they are of."""
+        return {f"{each.step.partition(':')[0]} {each.change.name}" for each in self.changes}
+
+
+def signs_of(glimpses: Sequence[Glimpse], project: Project) -> Signs:
+    """What a run has shown until its test ended; the last glimpse is that of the end."""
+    if not glimpses:
+        return frozenset()
+    end = glimpses[-1]
+    if not end.entries:
+        return frozenset(f"the shop has last read {status!r}" for status in end.read.values())
+    problems = _failed_changes(project)
+    return frozenset(
+        chain(
+            _first(glimpses, lambda entry: entry.paid, CALLS_PAID),
+            _first(glimpses, lambda entry: entry.shipped, SHIPS),
+            _first(glimpses, lambda entry: entry.cancelled, "the shop gives a purchase up"),
+            _unpaid(end),
+            *(_despite(entry, problems) for entry in end.entries if entry.shipped or entry.refunded),
+        )
+    )
+
+
+def is_wrong(sign: str) -> bool:
+    """Whether a shop that does so is wrong, however the run ends."""
+    is_early = sign.startswith((CALLS_PAID, SHIPS)) and not any(repr(status) in sign for status in PAID)
+    return is_early or sign.startswith(GOES_ON)
+
+
+def _first(glimpses: Sequence[Glimpse], believes: Callable[[BookEntry], object], words: str) -> Iterator[str]:
+    """What the shop had read of a purchase when it first believed something."""
+    known: set[str] = set()
+    for glimpse in glimpses:
+        for entry in glimpse.entries:
+            if believes(entry) and entry.purchase not in known:
+                known.add(entry.purchase)
+                status = _last_read(entry, glimpse.read)
+                yield f"{words} " + (f"when it reads {status!r}" if status else "without reading its order")
+
+
+def _last_read(entry: BookEntry, read: Mapping[str, str]) -> str | None:
+    return next((read[order_id] for order_id in reversed([*read]) if order_id in entry.orders), None)
+
+
+def _unpaid(end: Glimpse) -> Iterator[str]:
+    for entry in end.entries:
+        status = _last_read(entry, end.read)
+        if not entry.paid and status in PAID:
+            yield f"the shop reads {status!r}, and does not call the purchase paid"
+
+
+def _failed_changes(project: Project) -> dict[str, str]:
+    """How the last change of each order failed, if it did."""
+    failed: dict[str, str] = {}
+    for entry in project.epoch.journal.entries(with_bodies=False):
+        if kind_of_call(entry.method, entry.path) in (READ, CREATE):
+            continue
+        parts = entry.path.split("/")
+        order_id = parts[3] if len(parts) > 3 else ""
+        failed.pop(order_id, None)
+        if entry.status is None or entry.status >= 500:
+            failed[order_id] = "got no answer"
+        elif entry.status >= 400:
+            failed[order_id] = "was refused"
+    return failed
+
+
+def _despite(entry: BookEntry, problems: Mapping[str, str]) -> Iterator[str]:
+    for order_id in entry.orders:
+        if order_id in problems:
+            yield f"{GOES_ON} {problems[order_id]}"
+
+
+class Family(NamedTuple):
+    """Variations that are alike, and what they have in common."""
+
+    names: frozenset[str]
+    cause: str
+
+
+def _of(kinds: Sequence[str], *names: str) -> frozenset[str]:
+    return frozenset(f"{kind} {name}" for kind in kinds for name in names)
+
+
+FAMILIES: Final = (
+    Family(
+        _of((WEBHOOK, PRESS, "job"), "together") | _of(("action",), "two-tabs"),
+        "two of the shop's handlers run at the same moment",
+    ),
+    Family(
+        _of((WEBHOOK, PRESS, "job", "action"), "together", "twice", "two-tabs", "returns-first"),
+        "the shop gets the same twice",
+    ),
+    Family(
+        _of((WEBHOOK,), "lost", "late", "refused", "swapped")
+        | _of((READ,), "unavailable", "limited", "overtaken"),
+        "the news does not arrive in time",
+    ),
+    Family(
+        _of(CALLS, "answer-lost", "unavailable", "silent", "limited", "refused"),
+        "a call of the shop fails",
+    ),
+    Family(
+        _of(("action",), "short", "never", "fails", "cancels", "walks-away", "returns-unpaid", "not-settled")
+        | _of(("action",), "after-expiry", "pays-too-late", "not-approved")
+        | _of(("attempt",), "declined", "declined-later", "error", "needs-time", "charge-declined")
+        | _of((PRESS,), "another-unpaid"),
+        "nobody pays, or not all",
+    ),
+)
+"""From the smallest to the largest."""
+
+
+def cause_of(kind: str, failing: Sequence[Shown], passing: Sequence[Shown], usual: Signs) -> str:
+    """What explains that these variations show a problem, and those do not; empty if only the change does.
+
+    ``kind`` is that of the problem, ``usual`` are the signs of the test as it is. What is wrong in any run,
+    such as goods for a payment in progress, explains a problem with what nobody paid even if it is usual.
+    """
+    wrong = _wrong_way(failing) if kind in OF_UNPAID else ""
+    if wrong:
+        return wrong
+    names = set(chain.from_iterable(each.names for each in failing))
+    if len(failing) < 2 or len(names) < 2:
+        return ""
+    return _telling_sign(failing, passing, usual) or _family(failing)
+
+
+def _family(failing: Sequence[Shown]) -> str:
+    causes = (each.cause for each in FAMILIES if all(one.names & each.names for one in failing))
+    return next(causes, "")
+
+
+def _wrong_way(failing: Sequence[Shown]) -> str:
+    """What the shop does wrong in all of them, even if that does no harm in others."""
+    wrong = [frozenset(filter(is_wrong, each.signs)) for each in failing]
+    if not wrong or not all(wrong):
+        return ""
+    return min(
+        frozenset.intersection(*wrong), default=f"{CALLS_PAID}, or ships, before it has read that it is paid"
+    )
+
+
+def _telling_sign(failing: Sequence[Shown], passing: Sequence[Shown], usual: Signs) -> str:
+    """What all of them have, and few of those have that show no problem."""
+    shared = frozenset.intersection(*(each.signs for each in failing)) - usual
+    counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
+    good = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= MOST]
+    return min(good, key=lambda sign: (counts[sign], sign), default="")

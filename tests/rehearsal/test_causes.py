@@ -1,0 +1,81 @@
+"""The cause of a finding is what all the variations share that show it."""
+
+from payment_sandbox import BookEntry, PaymentSandbox
+from pytest_payment_sandbox.rehearsal.causes import Glimpse, Shown, Signs, cause_of, signs_of
+from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
+from tests.support.in_process import place
+
+EARLY = "the shop calls a purchase paid when it reads 'processing'"
+LATER = "the shop calls a purchase paid when it reads 'completed'"
+
+
+def shown(name: str, *signs: str) -> Shown:
+    """A variation with these signs."""
+    changes = [parse_changed_step(part) for part in name.split("+")]
+    return Shown(changes, frozenset(signs), {})
+
+
+def cause(kind: str, failing: list[Shown], passing: list[Shown], usual: Signs = frozenset()) -> str:
+    """The cause of a problem."""
+    return cause_of(kind, failing, passing, usual)
+
+
+def test_a_shop_that_acts_on_a_payment_in_progress_is_the_cause() -> None:
+    """Not the change that shows it, though the shop does so in the test as it is, too."""
+    failing = [shown("action:1:short", EARLY), shown("create:1:answer-lost", EARLY)]
+    passing = [shown("webhook:1:twice", EARLY)]
+    assert cause("paid-for-nothing", failing, passing, frozenset([EARLY])) == EARLY
+    assert cause("paid-for-nothing", failing[:1], passing, frozenset([EARLY])) == EARLY
+    assert cause("mailed-differently", failing[:1], passing, frozenset([EARLY])) == "", (
+        "it says nothing of mails"
+    )
+
+
+def test_the_statuses_may_differ() -> None:
+    """The shop has read another one each time, and none that means paid."""
+    new = EARLY.replace("processing", "new")
+    told = cause("paid-for-nothing", [shown("action:1:short", EARLY), shown("action:1:never", new)], [])
+    assert told == "the shop calls a purchase paid, or ships, before it has read that it is paid"
+
+
+def test_what_passing_variations_have_explains_nothing() -> None:
+    """Only what those have that show the problem, and unlike the test as it is."""
+    blind = "the shop reads 'completed', and does not call the purchase paid"
+    failing = [shown("webhook:2:lost", blind, LATER), shown("action:1:month", blind, LATER)]
+    assert cause("payment-missed", failing, [shown("webhook:1:twice", LATER)], frozenset([LATER])) == blind
+    many = [shown(f"webhook:{number}:twice", blind) for number in range(1, 9)]
+    assert cause("payment-missed", failing, many, frozenset([LATER])) == ""
+
+
+def test_alike_variations_have_a_cause_in_common() -> None:
+    """As the smallest family of them says."""
+    twice, together = shown("webhook:2:twice"), shown("press:1:together")
+    both = "two of the shop's handlers run at the same moment"
+    assert cause("shipped-twice", [together, shown("action:1:two-tabs")], []) == both
+    assert cause("shipped-twice", [together, twice], []) == "the shop gets the same twice"
+    assert cause("shipped-twice", [together, shown("create:1:silent")], []) == ""
+
+
+def test_a_single_change_is_its_own_cause() -> None:
+    """As is the same change of two steps."""
+    assert cause("shipped-twice", [shown("webhook:1:twice"), shown("webhook:2:twice")], []) == ""
+
+
+def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: PaymentSandbox) -> None:
+    """The first time counts; a refused change is one, too."""
+    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
+    assert project is not None
+    order_id = place(payment_sandbox)
+    entry = BookEntry("S-1", [order_id], paid=1295, shipped=1295)
+    early = Glimpse([entry], {order_id: "processing"})
+    end = Glimpse([entry], {order_id: "completed"})
+    assert signs_of([early, end], project) == {EARLY, "the shop ships when it reads 'processing'"}
+    assert signs_of([Glimpse([entry], {})], project) == {
+        "the shop calls a purchase paid without reading its order",
+        "the shop ships without reading its order",
+    }
+    url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
+    assert payment_sandbox.session.post(url, json={"amount": 1}, timeout=5).status_code == 409
+    assert "the shop goes on although its call was refused" in signs_of([end], project)
+    assert signs_of([Glimpse([], {order_id: "new"})], project) == {"the shop has last read 'new'"}
+    assert signs_of([], project) == frozenset()
