@@ -81,7 +81,7 @@ def _keep_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt
     """Keep a webhook for the next listener; try again if one is there, or forwarding was switched off."""
     with project.exclusively(epoch):  # so that the setting cannot change meanwhile
         is_wanted = project.settings.forward_to is not None
-        is_kept = is_wanted and project.relay.keep_unanswered(epoch, prepared.queued)
+        is_kept = is_wanted and project.relay.park_unanswered(epoch, prepared.queued)
     if not is_kept:
         project.put(epoch, prepared.queued)
 

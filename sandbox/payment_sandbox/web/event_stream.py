@@ -51,7 +51,7 @@ class EventStream:
 
     def begin(self) -> str:
         """Begin the stream: report dropped events, if any, and repeat stored ones."""
-        first = self.events.first_kept()
+        first = self.events.oldest_number()
         if self._after is None or first - 1 <= self._after <= self.events.number:
             return FIRST_COMMENT + self.take()
         missed = {"after": self._after, "first_kept": first}

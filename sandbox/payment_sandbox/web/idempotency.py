@@ -61,7 +61,7 @@ def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | Non
         if known is not None:
             return _replay(call, json.loads(known))
     request_id, is_named = key or token_hex(16), key is not None
-    call.asked = TrackedRequest(
+    call.tracked = TrackedRequest(
         request_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
     )
     return None

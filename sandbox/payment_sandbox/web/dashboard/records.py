@@ -22,8 +22,8 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_body,
     standard_url,
 )
-from payment_sandbox.operations.ends import play_end, playable_ends
 from payment_sandbox.operations.in_words import describe_call, refusal, status_in, why_refused
+from payment_sandbox.operations.outcomes import play_outcome, playable_outcomes
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
@@ -344,7 +344,7 @@ def get_coverage_view(call: Call, project_id: str) -> Response:
         "coverage",
         covered=coverage(project, known.findings if known is not None else ()),
         is_judged=known is not None,
-        playable=lambda method: playable_ends(project, method),
+        playable=lambda method: playable_outcomes(project, method),
         rule_texts=rule_texts(),
         played_at=lambda order_id: moment_of_day(project.find_order(order_id).created, project.now()),
     )
@@ -355,7 +355,7 @@ def post_coverage(call: Call, project_id: str) -> Response:
     """Play a case that the shop has never met."""
     project = enter(call, project_id)
     method, _, end = call.request.form.get("case", "").partition(" ")
-    order = play_end(project, method, end, lambda body: create_manual_order(project, body, {}))
+    order = play_outcome(project, method, end, lambda body: create_manual_order(project, body, {}))
     notice = Notice(f"Played: {method}, {end}.")
     return redirect(with_notice(project, url(project, f"orders/{order.id}/"), notice))
 

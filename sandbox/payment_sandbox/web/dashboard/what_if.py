@@ -90,9 +90,8 @@ def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) ->
     project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
     sides = [(order_row(project, order), verdict(project, order)) for order in orders]
-    first, second = (
-        _steps(describe_history(project.epoch, row["id"], known.findings)) for row, known in sides
-    )
+    histories = (describe_history(project.epoch, row["id"], known.findings) for row, known in sides)
+    first, second = map(_steps, histories)
     return show(
         call,
         "comparison",
