@@ -212,8 +212,10 @@ class Driver:
         return status, answer
 
     def _answer(self, call: calls.Answer) -> tuple[int, Any]:
-        answer = 200 if call.is_reachable else 503
-        rules = {"faults": [], "webhooks": [{"then": {"answer": answer}}]}
+        webhooks = [{"then": {"answer": 200}}]
+        if not call.is_reachable:
+            webhooks = [{"when": {"attempt": 1}, "then": {"answer": 404}}, {"then": {"answer": 503}}]
+        rules = {"faults": [], "webhooks": webhooks}
         status, body, _ = self.door.exchange("PUT", "/control/faults/", rules)
         return status, body
 

@@ -152,6 +152,11 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         Act(0, "customer", "pay"),
         Advance("P1Y"),
     ),
+    "a card stored for one-click payments a year later": (
+        Create(AMOUNT, CARD, flow="first one-click"),
+        Act(0, "customer", "pay"),
+        Advance("P1Y"),
+    ),
     "a delayed authorization": (
         Create(AMOUNT, "pay-later-a", capture_mode="delayed", **FULL),
         Act(0, "customer", "pay"),

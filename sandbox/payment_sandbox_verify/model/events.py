@@ -90,11 +90,12 @@ def gives_up(shop: Shop, call: Act) -> Outcomes:
 def chooses(shop: Shop, call: Act) -> Outcomes:
     """The customer chooses a method on the hosted page (GEN-03, GEN-04, ORD-14, SET-18, A22).
 
-    Whether that is possible once a part of a transfer has arrived is not said.
+    That ends with the page's period, even if a transfer keeps the order open (ORD-12, A21). Whether it is
+    possible once a part of a transfer has arrived is not said.
     """
     order = shop.orders[call.order]
     is_listed = call.method in (order.offered or METHODS)
-    if not order.is_active:
+    if not order.is_page_open(shop.now):
         return refuse(shop, IMPOSSIBLE)
     if not is_listed or not is_offered(shop, order, call.method):
         return refuse(shop, IMPOSSIBLE, Refusal(400, "", ("GEN-04", "SET-61")))

@@ -143,6 +143,11 @@ class Attempt:
         return self.status in {"new", "processing", "pending"}
 
     @property
+    def is_unpaid(self) -> bool:
+        """Whether nothing was reserved or received through it, so that it was never completed."""
+        return self.authorization is None and not self.received
+
+    @property
     def captured(self) -> int:
         """What the merchant has got through it."""
         return self.authorization.captured if self.authorization else self.received
@@ -200,6 +205,15 @@ class Order:
     def is_active(self) -> bool:
         """Whether it can still be paid."""
         return self.status in {"new", "processing"}
+
+    @property
+    def is_unpaid(self) -> bool:
+        """Whether it was never completed."""
+        return all(attempt.is_unpaid for attempt in self.attempts)
+
+    def is_page_open(self, now: datetime) -> bool:
+        """Whether its page can be used; a transfer keeps the order open for longer (ORD-12, A21)."""
+        return self.is_active and (self.expires is None or now < self.expires)
 
     @property
     def captured(self) -> int:

@@ -28,7 +28,7 @@ def optional(order: Order) -> Json:
     shown: Json = {}
     if not order.from_code or order.description:  # of the description of a QR order nothing is said
         shown["description"] = order.description or None
-    if order.is_active or order.status == "completed":
+    if order.is_unpaid or order.status in {"new", "processing", "completed"}:
         shown["completed"] = order.status == "completed"
     if order.status == "error":
         shown["reason"] = True
@@ -62,7 +62,7 @@ def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
     }
     if not attempt.screening:
         shown["status"] = attempt.status  # of a screening that needs time only the order's is specified
-    if attempt.status in {"new", "processing", "pending", "completed"}:
+    if attempt.is_unpaid or attempt.status in {"new", "processing", "pending", "completed"}:
         shown["completed"] = attempt.status == "completed"  # TX-07
     if attempt.status == "error":
         shown["reason"] = True  # SET-28
