@@ -22,7 +22,7 @@ DEPTH_MAX: Final = 100
 EACH_ITS_OWN: Final = re.compile(  # in linear time: a text may be long
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
 )
-_STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class ServiceAnswer(NamedTuple):
@@ -62,12 +62,17 @@ class ServiceAnswer(NamedTuple):
 def value_at(data: Any, place: str) -> Any:
     """The value at a place in a JSON document; ``MISSING`` if there is none."""
     value = data
-    for index, key in _STEP.findall(place):
+    for index, key in STEP.findall(place):
         try:
             value = value[int(index)] if index else value[key]
         except (KeyError, IndexError, TypeError):
             return MISSING
     return value
+
+
+def plain(value: Any) -> Any:
+    """A value, or None where there is none."""
+    return None if value is MISSING else value
 
 
 def anonymous(text: str) -> str:

@@ -8,11 +8,12 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.loading import LOADING
 from payment_sandbox_verify.answer import anonymous
-from payment_sandbox_verify.checks import REFUSED, Check, passive
+from payment_sandbox_verify.checks import REFUSED, Check
 from payment_sandbox_verify.differences import settings_of
 from payment_sandbox_verify.probing import Progress, Reported, Verdict
 from payment_sandbox_verify.recorded import Mirror, RecordedCall, settings_at_start
 from payment_sandbox_verify.service import REFUNDED, Names, Service, reverse
+from payment_sandbox_verify.shapes import passive
 from payment_sandbox_verify.verifying import (
     MODEL_KEY,
     VerificationResult,
@@ -151,7 +152,9 @@ def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names |
     """Hold recorded traffic against the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
     with model(settings_at_start(recorded)) as own:
         mirror = Mirror(own.service, own.client)
-        checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
+        checks = list(mirror.play(recorded))
+    odd = {id(each.refusal) for each in checks if not each.holds}
+    checks += passive([each for each in mirror.theirs if id(each) not in odd])
     theirs = found_of(checks, mirror.theirs, {}, NOT_RECORDED)
     refusals = [answer for answer in mirror.answers if not answer.is_success]
     settings = settings_of(mirror.theirs, mirror.answers, theirs.refusals, refusals)

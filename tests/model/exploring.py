@@ -9,20 +9,18 @@ from payment_sandbox.testing.servers import PaymentSandboxServer
 from payment_sandbox_verify.model import step
 from payment_sandbox_verify.model.calls import Act, Advance, Answer, Call, Capture, Create, MakeRefund
 from payment_sandbox_verify.model.records import Order, Shop
-from tests.model.alphabet import (
+from payment_sandbox_verify.walking.alphabet import (
     AMOUNT,
     CARD,
     FULL,
     LINES,
-    about_order,
     codes,
     creations,
-    deadlines,
-    scans,
     stored_cards,
 )
-from tests.model.driver import SessionDoor
-from tests.model.judge import FROM_START, WEBHOOK_URL, Judge, Saved
+from tests.model.alphabet import around_order, deadlines, scans
+from tests.model.driver import SessionCaller
+from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Saved
 
 
 @dataclass
@@ -54,14 +52,14 @@ def untimed(shop: Shop) -> Shop:
 def next_calls(shop: Shop) -> Iterator[Call]:
     """Everything to try with the first order, its deadlines and the codes."""
     if shop.orders:
-        yield from about_order(shop, 0)
+        yield from around_order(shop, 0)
     yield from (call for call in deadlines(shop) if not isinstance(call, Answer) or shop.orders)
     yield from scans(shop)
     if shop.cards and len(shop.orders) == 1:
         yield from stored_cards(shop)
 
 
-def explore(judge: Judge, first: Sequence[Call], length: int, most: int) -> Explored:
+def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) -> Explored:
     """Try every sequence that begins with one of these calls, up to a length or a number of transitions."""
     explored, start = Explored(), judge.save()
     level: list[tuple[Saved, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
@@ -83,7 +81,7 @@ def explore(judge: Judge, first: Sequence[Call], length: int, most: int) -> Expl
                     seen.add(untimed(judge.shop))
                     following.append((judge.save(), next_calls))
         level = following
-    explored.states, explored.silent, explored.rules = len(seen), judge.silent, judge.rules
+    explored.states, explored.silent, explored.rules = len(seen), judge.silent, Counter(judge.rules)
     return explored
 
 
@@ -97,8 +95,8 @@ def explored_in_a_project(
 ) -> Explored:
     """Explore the orders of a method in a project of its own."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
-        door = SessionDoor(project.session, project.base_url)
-        return explore(Judge(door, Shop(mode=mode)), [*creations(method)], length, most)
+        caller = SessionCaller(project.session, project.base_url)
+        return explore(ControlJudge(caller, Shop(mode=mode)), [*creations(method)], length, most)
 
 
 PLACES: Final[dict[str, tuple[Call, ...]]] = {
@@ -150,7 +148,7 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
 def explored_from(server: PaymentSandboxServer, place: str, length: int, most: int) -> Explored:
     """Explore every sequence that begins there, in mode ``live``."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode="live") as project:
-        judge = Judge(SessionDoor(project.session, project.base_url), Shop(mode="live"))
+        judge = ControlJudge(SessionCaller(project.session, project.base_url), Shop(mode="live"))
         for call in PLACES[place]:
             judge.do(call)
         return explore(judge, [*next_calls(judge.shop)], length, most)

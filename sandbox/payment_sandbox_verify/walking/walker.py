@@ -1,0 +1,162 @@
+"""Walks the routes at a service: a merchant's calls, and customers who press the buttons of its pages."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from payment_sandbox.client.receiver import ReceivedWebhook
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer
+from payment_sandbox_verify.checks import Check, Checks, holds
+from payment_sandbox_verify.model.calls import Act, Advance
+from payment_sandbox_verify.model.records import START, Shop, after
+from payment_sandbox_verify.probing import Consequences, Probe
+from payment_sandbox_verify.samples import RETURN_URL, WEBHOOK_URL
+from payment_sandbox_verify.service import WEBHOOK_SECONDS, Service
+from payment_sandbox_verify.walking.driver import Driver
+from payment_sandbox_verify.walking.judge import Difference, Judge
+from payment_sandbox_verify.walking.routes import Route, routes
+
+OK: Final = 200
+QUIET_SECONDS: Final = 0.5
+HOOKS: Final = (
+    "HOOK-01",
+    "HOOK-02",
+    "HOOK-04",
+    "HOOK-05",
+    "HOOK-06",
+    "HOOK-07",
+    "HOOK-08",
+    "AUTH-03",
+    "SET-55",
+)
+
+
+class PageDriver(Driver):
+    """A project of a service without a control API."""
+
+    def __init__(self, service: Service) -> None:
+        url = service.receiver.url if service.receiver is not None else WEBHOOK_URL
+        more = {"return_url": RETURN_URL, "webhook_url": url}
+        super().__init__(service.call, lambda: service.issuer, more)
+        self._service = service
+        self.went: list[
+            tuple[str, ServiceAnswer, str]
+        ] = []  # what customers did with which order, and where they went
+
+    def _act(self, call: Act) -> ServiceAnswer:
+        order = self._service.call("GET", self._place(call))
+        url, payer = self._service.page_of(order), self._service.payer
+        what = f"{order.at('amount')} cents"
+        if call.action == "visit":
+            payer.visit(url)
+        elif call.action == "choose":
+            payer.choose(url, call.method)
+        else:
+            went = payer.pay(url, what) if call.action == "pay" else payer.cancel(url, what)
+            self.went += [(call.action, order, went)] if went is not None else []
+        return ServiceAnswer("the customer's", call.action, None, OK, {}, None)
+
+    def _advance(self, call: Advance) -> ServiceAnswer:
+        seconds = (after(START, call.by) - START).total_seconds()
+        self._service.pause(seconds)
+        return ServiceAnswer("the passing of", f"{seconds:g} seconds", None, OK, {}, None)
+
+
+class Walker:
+    """Everything that a walk makes, so that its webhooks can be counted in the end."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[int, str, str]] = {}  # webhooks, last status and project of each order
+
+    def probes(self) -> Iterator[Probe]:
+        """A probe for each route, and one for the webhooks of all."""
+        for route in routes():
+            yield Probe(partial(self._walk, route), route.rules, route.spends, route.name)
+        yield Probe(self._webhooks, HOOKS, False, "webhooks of all orders")
+
+    def _walk(self, route: Route, service: Service) -> Checks:
+        """Walk one route, as far as the model knows the state.
+
+        Raises:
+            Consequences: a difference hides what follows.
+        """
+        driver = PageDriver(service)
+        judge = Judge(driver, Shop(mode="live" if service.is_live else "test"), reads_all=False)
+        is_read = True
+        for each in route.steps:
+            before = set(judge.rules)
+            if not is_read and not each.is_refused:
+                yield from _checks(judge.look())
+            is_read = not each.is_refused
+            yield from _checks(judge.do(each.call, reads=is_read))
+            yield from (Check(rule, True, "", judge.refusal) for rule in _proven(judge, before))
+        yield from _checks([] if is_read else judge.look())
+        yield from _returns(driver)
+        for number, order in enumerate(judge.shop.orders):
+            self._told[driver.names.orders[number]] = len(order.webhooks), order.status, driver.project
+            for refund_id, refund in zip(driver.names.refunds[number], order.refunds, strict=True):
+                self._told[refund_id] = len(refund.webhooks), refund.status, driver.project
+
+    def _webhooks(self, service: Service) -> Checks:
+        """Hear the webhooks of every order; one more than there are changes is one too many."""
+        patience = WEBHOOK_SECONDS if service.webhook_url else 0.0
+        for order_id, (count, status, project) in self._told.items():
+            for nth in range(1, count + 1):
+                webhook = service.webhook_of(order_id, nth=nth, within_seconds=patience)
+                if webhook is None:
+                    patience = 0.0
+                    how = f"{nth - 1} of {count} webhooks came for an order that is {status} in the end"
+                    yield holds("SET-55" if nth == count == 1 else "HOOK-02", False, how)
+                    break
+                yield from of_webhook(webhook, project)
+        quiet = QUIET_SECONDS
+        for order_id, (count, status, _) in self._told.items():
+            more = service.webhook_of(order_id, nth=count + 1, within_seconds=quiet)
+            quiet = 0.0
+            how = f"{count + 1} webhooks came for an order that is {status}, and changed {count} times"
+            yield holds("HOOK-02" if count else "SET-55", more is None, how)
+
+
+def _proven(judge: Judge, before: set[str]) -> list[str]:
+    """The rules that a step has shown for the first time; of a refusal, one that is known already will do."""
+    rules = [rule for rule in judge.rules if rule not in before]
+    return rules or (["SET-04"] if judge.refusal is not None else [])
+
+
+def _checks(differences: Iterable[Difference]) -> Checks:
+    """Tell what differs.
+
+    Raises:
+        Consequences: it hides what follows.
+    """
+    for each in differences:
+        yield from (Check(rule, False, each.how, each.refusal) for rule in each.rules)
+        if each.is_final:
+            raise Consequences(each.rules[0], each.how)
+
+
+def _returns(driver: PageDriver) -> Checks:
+    """A customer comes back to the shop with the numbers of order and project, paid or not."""
+    for action, order, went in driver.went:
+        rule = "FLOW-14" if action == "pay" else "FLOW-15"
+        is_shop = went.startswith(RETURN_URL.partition("?")[0])
+        for each in ("ORD-09", *(("FLOW-02",) if order.at("order_url") is not MISSING else ())):
+            yield holds(each, is_shop, f"the customer returned to {went}")
+        query = parse_qs(urlsplit(went).query)
+        wanted = {"order_id": order.at("id"), "project_id": order.at("project_id"), "basket": "7"}
+        missing = [name for name, value in wanted.items() if query.get(name) != [value]]
+        yield holds(rule, not missing, f"the customer returned without {' and '.join(missing)}: {went}")
+
+
+def of_webhook(webhook: ReceivedWebhook, project_id: str) -> Checks:
+    """What a webhook is and carries."""
+    yield from (Check(rule, True) for rule in ("HOOK-02", "HOOK-04", "SET-55", "HOOK-06"))
+    mimetype = webhook.headers.get("Content-Type", "").partition(";")[0]
+    yield holds("HOOK-01", mimetype == "application/json", f"the webhook is {mimetype or 'untyped'}")
+    event, project = webhook.body.get("event"), webhook.body.get("project_id")
+    yield holds("HOOK-05", event == "status_changed", f"event in the webhook is {event!r}")
+    yield holds("HOOK-07", project == project_id, f"project_id in the webhook is {project!r}")
+    yield holds("HOOK-08", "status" not in webhook.body, "the webhook carries a status")
+    is_free = "Authorization" not in webhook.headers
+    yield holds("AUTH-03", is_free, "the webhook has an Authorization header")
