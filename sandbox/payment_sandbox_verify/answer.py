@@ -58,6 +58,11 @@ class ServiceAnswer(NamedTuple):
         """The value at a place such as ``transactions[0].status``; ``MISSING`` if there is none."""
         return value_at(self.data, place)
 
+    def listed(self, place: str) -> list[Any]:
+        """The list at a place; an empty one if there is none."""
+        value = self.at(place)
+        return value if isinstance(value, list) else []
+
 
 def value_at(data: Any, place: str) -> Any:
     """The value at a place in a JSON document; ``MISSING`` if there is none."""

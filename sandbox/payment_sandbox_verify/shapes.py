@@ -209,6 +209,9 @@ CURRENCIES: Final = (
 )
 
 
+BLOCKS: Final = ((DETAILS, LIST, "END-04", "ORD-28"), (AMOUNTS, OBJECT, "END-05", "ORD-29"))
+
+
 def passive(answers: Sequence[ServiceAnswer]) -> Checks:
     """The checks of all answers; each difference is told once, with the first call that shows it."""
     seen: set[tuple[str, str]] = set()
@@ -276,8 +279,7 @@ def _of_order(answer: ServiceAnswer) -> Iterator[Check]:
     etag = answer.headers.get("ETag", "")
     yield holds("SET-32", etag.startswith('"'), f"the ETag of an order is {etag or 'missing'}")
     yield from shaped(ORDER, answer.data)
-    attempts = answer.at("transactions")
-    for index, attempt in enumerate(attempts if LIST.fits(attempts) else ()):
+    for index, attempt in enumerate(answer.listed("transactions")):
         below = f"transactions[{index}]."
         yield from shaped(TRANSACTION, attempt, below)
         for name, place in (("order_id", "id"), ("merchant_id", "merchant_id"), ("project_id", "project_id")):
@@ -299,17 +301,13 @@ def _of_order(answer: ServiceAnswer) -> Iterator[Check]:
 def _of_blocks(answer: ServiceAnswer) -> Iterator[Check]:
     """The blocks that were asked for are there, and no others."""
     asked = [name for name in (DETAILS, AMOUNTS) if name in answer.path]
-    both = len(asked) == 2
-    for name, kind, rule, other in (
-        (DETAILS, LIST, "END-04", "ORD-28"),
-        (AMOUNTS, OBJECT, "END-05", "ORD-29"),
-    ):
+    more = " END-06" if len(asked) > 1 else ""
+    for name, kind, rule, other in BLOCKS:
         if name in asked:
-            yield from shaped((Shape(f"{rule} END-06" if both else rule, name, kind),), answer.data)
+            yield from shaped((Shape(rule + more, name, kind),), answer.data)
         elif answer.method == "GET":
             yield from shaped((Shape(other, name, ABSENT),), answer.data)
-    if AMOUNTS in asked and isinstance(answer.at(AMOUNTS), dict):
+    if OBJECT.fits(answer.at(AMOUNTS)):
         yield from shaped(AMOUNT_DETAIL, answer.at(AMOUNTS), f"{AMOUNTS}.")
-    listed = answer.at(DETAILS) if DETAILS in asked else []
-    for index, entry in enumerate(listed if LIST.fits(listed) else ()):
+    for index, entry in enumerate(answer.listed(DETAILS)):
         yield from shaped(LINE_DETAIL, entry, f"{DETAILS}[{index}].")

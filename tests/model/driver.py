@@ -8,7 +8,7 @@ from typing import Any
 from payment_sandbox_verify.answer import ServiceAnswer
 from payment_sandbox_verify.model import calls
 from payment_sandbox_verify.samples import NOBODY
-from payment_sandbox_verify.walking.driver import Caller, Driver, Json
+from payment_sandbox_verify.walking.driver import Driver, Json, MerchantCaller
 
 ISSUER = "SBXANL2A"
 
@@ -31,7 +31,7 @@ class SessionCaller:
 class ControlDriver(Driver):
     """One project of a sandbox."""
 
-    def __init__(self, call: Caller) -> None:
+    def __init__(self, call: MerchantCaller) -> None:
         super().__init__(call, lambda: ISSUER, {})
 
     def send(self, call: calls.Call) -> ServiceAnswer:

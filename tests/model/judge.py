@@ -7,7 +7,7 @@ from typing import NamedTuple
 from payment_sandbox_verify.model import read_order, step
 from payment_sandbox_verify.model.calls import Answer, Call
 from payment_sandbox_verify.model.records import RETRY_AFTER, START, Shop
-from payment_sandbox_verify.walking.driver import Caller, Json, Names
+from payment_sandbox_verify.walking.driver import Json, MerchantCaller, Names
 from payment_sandbox_verify.walking.judge import Judge
 from tests.model.driver import ControlDriver
 
@@ -50,7 +50,7 @@ def webhooks_differ(expected: list[Json], seen: list[Json], order_id: str) -> It
 class ControlJudge:
     """A sandbox and the model of it, side by side."""
 
-    def __init__(self, call: Caller, shop: Shop | None = None) -> None:
+    def __init__(self, call: MerchantCaller, shop: Shop | None = None) -> None:
         self.driver = ControlDriver(call)
         self._judge = Judge(self.driver, shop or Shop())
         self.driver.send(Answer(is_reachable=True))

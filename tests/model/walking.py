@@ -19,7 +19,7 @@ from payment_sandbox.testing.servers import PaymentSandboxServer
 from payment_sandbox_verify.model.calls import Answer
 from payment_sandbox_verify.model.records import METHODS, Shop
 from payment_sandbox_verify.walking.alphabet import codes, creations, stored_cards
-from payment_sandbox_verify.walking.driver import Caller
+from payment_sandbox_verify.walking.driver import MerchantCaller
 from tests.model.alphabet import around_order, deadlines, scans
 from tests.model.driver import SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge
@@ -31,7 +31,7 @@ ORDERS = 3
 class Begun(NamedTuple):
     """A project: the way to it, what closes it, and what restarts its server."""
 
-    caller: Caller
+    caller: MerchantCaller
     close: Callable[[], object] = lambda: None
     restart: Callable[[], object] | None = None
 

@@ -28,6 +28,7 @@ from payment_sandbox_verify.model.records import (
     SCREENING_TAKES,
     Attempt,
     Code,
+    Method,
     Order,
     Refund,
     Shop,
@@ -71,14 +72,19 @@ def attempt_refusals(shop: Shop, call: Create) -> list[Refusal]:
         return invalid(bool(call.method), "TRQ-02", "GEN-02")
     facts, modes = METHODS[call.method], {"", "manual", "delayed"}
     refusals = invalid(not facts.is_testable and shop.mode == "test", *facts.rules, "SET-61")
-    rule = "INV-01" if facts.is_invoice else "PLA-01"
-    refusals += invalid("order_lines" in facts.needs and not call.lines, rule, "ORD-16")
-    refusals += invalid("customer" in facts.needs and not call.customer, "INV-02")
-    rule = "TRQ-06" if call.capture_mode not in modes else "CAP-01"
-    refusals += invalid(call.capture_mode not in (modes if facts.authorizes else {""}), rule)
-    rule = "IDR-06" if call.issuer else "IDR-01"
-    refusals += invalid("issuer_id" in facts.needs and call.issuer != "known", rule)
+    refusals += invalid(call.capture_mode not in modes, "TRQ-06")
+    refusals += invalid(bool(call.capture_mode) and not facts.authorizes, "CAP-01")
+    refusals += missing_needs(facts, call)
     return refusals + (card_refusals(shop, call) if facts.has_flows else [])
+
+
+def missing_needs(facts: Method, call: Create) -> list[Refusal]:
+    """Refuse a transaction without what its method needs (PLA-01, INV-01, INV-02, ORD-16, IDR-01, IDR-06)."""
+    by_lines = ("INV-01" if facts.is_invoice else "PLA-01", "ORD-16")
+    refusals = invalid("order_lines" in facts.needs and not call.lines, *by_lines)
+    refusals += invalid("customer" in facts.needs and not call.customer, "INV-02")
+    is_unknown = "issuer_id" in facts.needs and call.issuer != "known"
+    return refusals + invalid(is_unknown, "IDR-06" if call.issuer else "IDR-01")
 
 
 def card_refusals(shop: Shop, call: Create) -> list[Refusal]:
@@ -110,10 +116,7 @@ def create(shop: Shop, call: Create) -> Outcomes:
         rule = "FLOW-01" if call.period else "ORD-13" if call.offered else "GEN-01"
         return (allow(201, changes.add_order(shop, order), "STA-03", accepted=(rule,)),)
     attempt, rules = begun(shop, order, new_attempt(shop, order, call))
-    accepted = accepting(call)
-    of_lines = ("LINE-08",) if call.lines else ()
-    of_period = () if call.period else (*METHODS[call.method].by_default, "TRQ-04")
-    rules = (*rules, *of_lines, *of_period)
+    rules, accepted = rules + by_request(call), accepting(call)
     if attempt.status == "paid":
         number, unpaid = len(shop.orders), replace(order, attempts=(attempt,))
         paid = changes.pay(replace(shop, orders=(*shop.orders, unpaid)), number, 0)
@@ -122,6 +125,12 @@ def create(shop: Shop, call: Create) -> Outcomes:
     status = "processing" if attempt.status == "pending" else attempt.status
     made = changes.add_order(shop, replace(order, status=status, attempts=(attempt,)))
     return (allow(201, made, *rules, accepted=accepted),)
+
+
+def by_request(call: Create) -> tuple[str, ...]:
+    """The rules that depend on what is in a request."""
+    of_period = () if call.period else (*METHODS[call.method].by_default, "TRQ-04")
+    return of_period + (("LINE-08",) if call.lines else ())
 
 
 def accepting(call: Create) -> tuple[str, ...]:
@@ -199,14 +208,18 @@ def update(shop: Shop, call: Update) -> Outcomes:
     amount = changed.amount
     attempts = tuple(replace(attempt, amount=amount) for attempt in order.attempts)
     changed = replace(changed, attempts=attempts)
-    rule = "SET-51" if call.amount is None else "SET-52"
-    done = allow(200, changes.change(shop, call.order, changed), rule, by="A35")
+    done = allow(200, changes.change(shop, call.order, changed), updating(call), by="A35")
     refusals = invalid(not is_amount(amount), "SET-11")
     too_late = [Refusal(409, "OrderNotUpdatable", ("SET-52",))] * (amount != order.amount)
     if refusals or order.has_acted:
         return refuse(shop, *refusals, *too_late) or (done,)
     is_waiting = order.status == "new" or {attempt.status for attempt in attempts} == {"pending"}
     return (done,) if is_waiting else (done, *refuse(shop, *too_late))
+
+
+def updating(call: Update) -> str:
+    """The rule of an update."""
+    return "SET-51" if call.amount is None else "SET-52"
 
 
 def cancel(shop: Shop, call: Cancel) -> Outcomes:
@@ -218,7 +231,7 @@ def cancel(shop: Shop, call: Cancel) -> Outcomes:
         return refuse(shop, Refusal(409, "OrderNotCancellable", ("SET-50",)))
     attempts = tuple(changes.superseded(attempt) for attempt in order.attempts)
     ended = replace(order, status="cancelled", attempts=attempts)
-    of_invoices = ("INV-05", "REF-02") if any(a.facts.is_invoice for a in attempts) else ()
+    of_invoices = ("INV-05", "REF-02") if order.is_invoice else ()
     return (allow(200, changes.change(shop, call.order, ended), "SET-50", "END-07", *of_invoices, by="A34"),)
 
 
@@ -268,7 +281,7 @@ def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
     fails = shop.now + FAILS_AFTER if cents == FAILING_REFUND else None
     refund = Refund(cents, "processing" if fails else "completed", quantities, fails, (Webhook(shop.now),))
     done = changes.change(shop, call.order, replace(order, refunds=(*order.refunds, refund)))
-    by_invoice = ("INV-04",) if any(attempt.facts.is_invoice for attempt in order.attempts) else ()
+    by_invoice = ("INV-04",) if order.is_invoice else ()
     accepted = ("END-08" if call.lines else "END-10", *by_invoice)
     made = allow(201, done, "SET-48", "SET-49", by="A27", accepted=accepted)
     if call.lines is not None and money.has_voided(order, call.lines):
@@ -290,8 +303,8 @@ def bound_refusals(call: CreateCode) -> list[Refusal]:
     bounds = [bound for bound in (smallest, largest) if bound is not None]
     if not call.is_changeable or not all(is_amount(bound) for bound in bounds):
         return invalid(bool(bounds), "QR-06" if smallest is None else "QR-08")
-    refusals = invalid(largest is not None and largest <= amount, "QR-07", "LIM-05")
-    return refusals + invalid(bool(amount) and (smallest or 0) >= amount, "QR-09", "LIM-05")
+    refusals = invalid(bool(largest) and largest <= amount, "QR-07", "LIM-05")
+    return refusals + invalid(0 < amount <= (smallest or 0), "QR-09", "LIM-05")
 
 
 def create_code(shop: Shop, call: CreateCode) -> Outcomes:
@@ -302,15 +315,15 @@ def create_code(shop: Shop, call: CreateCode) -> Outcomes:
     expires, bounds = after(shop.now, call.expires_after or QR_LASTS), (call.smallest, call.largest)
     code = Code(call.amount or 0, call.is_changeable, *bounds, call.is_one_off, expires)
     made = replace(shop, codes=(*shop.codes, code))
-    bound = (
-        ("QR-09", "LIM-05")
-        if call.smallest is not None
-        else ("QR-07", "LIM-05")
-        if call.largest is not None
-        else ("QR-20", "LIM-03")
-        if call.size != 200
-        else ("QR-04",)
-        if call.is_changeable
-        else ("END-18",)
-    )
-    return (allow(201, made, accepted=bound),)
+    return (allow(201, made, accepted=taking(call)),)
+
+
+def taking(call: CreateCode) -> tuple[str, ...]:
+    """The rules that a refusal of a QR request breaks, the closest first."""
+    given = {
+        ("QR-09", "LIM-05"): call.smallest is not None,
+        ("QR-07", "LIM-05"): call.largest is not None,
+        ("QR-20", "LIM-03"): call.size != CreateCode.size,
+        ("QR-04",): call.is_changeable,
+    }
+    return next((rules for rules, is_given in given.items() if is_given), ("END-18",))

@@ -141,7 +141,7 @@ def voided(order: Order, authorization: Authorization, call: Void) -> Authorizat
 
 def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
     """Refuse a refund of more than was captured, less earlier refunds (SET-49, REF-01, END-09, A33)."""
-    by_lines = any(attempt.facts.is_invoice for attempt in order.attempts)
+    by_lines = order.is_invoice
     refusals = malformed(order, call) + invalid(call.lines is None and by_lines, "END-09")
     is_malformed = bool(refusals)
     if order.refundable == 0:
@@ -184,5 +184,5 @@ def asked_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int,
     taken = take(order.lines, refundable_quantities(order), call.lines)
     if taken is None:
         return None, none
-    by_lines = call.amount is None or any(attempt.facts.is_invoice for attempt in order.attempts)
+    by_lines = call.amount is None or order.is_invoice
     return (price(order.lines, taken) if by_lines else call.amount), taken

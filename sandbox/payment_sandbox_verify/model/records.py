@@ -225,6 +225,11 @@ class Order:
     webhooks: tuple[Webhook, ...] = ()
 
     @property
+    def is_invoice(self) -> bool:
+        """Whether it is paid by the invoice method."""
+        return any(attempt.facts.is_invoice for attempt in self.attempts)
+
+    @property
     def is_hosted(self) -> bool:
         """Whether the customer chooses the method (STA-03)."""
         return self.expires is not None

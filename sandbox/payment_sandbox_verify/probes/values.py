@@ -8,7 +8,7 @@ from payment_sandbox.orders.lines import LINE_TYPES
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox_verify.answer import MISSING, STEP, ServiceAnswer, plain, value_at
 from payment_sandbox_verify.checks import CannotTell, Check, Checks, holds, refused, shown
-from payment_sandbox_verify.fields import FIELDS
+from payment_sandbox_verify.fields import FIELDS, QR_FIELDS
 from payment_sandbox_verify.probing import probe
 from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, by
 from payment_sandbox_verify.service import CODES, MARK, ORDERS, Service
@@ -186,33 +186,26 @@ def _culprits(
         raise CannotTell(f"{path} refuses values together that it takes alone")
 
 
-def _echoed(
-    answer: ServiceAnswer, body: Mapping[str, Any], chosen: Sequence[tuple[Field, object]], rule: str = ""
-) -> Checks:
+def _echoed(answer: ServiceAnswer, body: Mapping[str, Any], chosen: Sequence[tuple[Field, object]]) -> Checks:
     """What was sent is answered; a whole object that is missing is told once."""
-    lost: dict[str, None] = {}
-    for field, value in chosen:
-        if not field.is_echoed or value is ...:
-            continue
+    lost: set[str] = set()
+    for field, value in [(field, value) for field, value in chosen if field.is_echoed]:
         root = field.place.partition(".")[0].partition("[")[0]
-        if answer.at(root) is MISSING or (root == "customer" and answer.at(field.place) is MISSING):
-            lost[root] = None
-            continue
-        yield from _same(rule or field.rules, answer, field.place, value)
-    for root in lost:
-        missing = (
-            [key for key in body[root] if answer.at(f"{root}.{key}") is MISSING] if root == "customer" else []
-        )
-        how = (
-            f"the customer is answered without {', '.join(sorted(missing))}"
-            if missing
-            else f"{root} is missing"
-        )
-        own = "SET-25" if root == "customer" else FIELDS.get(root, field.rules)
-        yield holds(rule or own, False, f"{answer.method}: {how}")
-    if not lost and "customer" in body:
-        yield Check("SET-25", True)
-        yield Check("CUS-13", True)
+        if answer.at(field.place if root == "customer" else root) is MISSING:
+            lost.add(root)
+        else:
+            yield from _same(field.rules, answer, field.place, value)
+    for root in sorted(lost - {"customer"}):
+        rule = FIELDS.get(root, QR_FIELDS.get(root, "END-18"))
+        yield Check(rule, False, f"{answer.method}: {root} is missing")
+    yield from _customer(answer) if "customer" in body else ()
+
+
+def _customer(answer: ServiceAnswer) -> Checks:
+    missing = sorted(key for key in CUSTOMER if answer.at(f"customer.{key}") is MISSING)
+    how = f"{answer.method}: the customer is answered without {', '.join(missing)}"
+    yield holds("SET-25", not missing, how)
+    yield Check("CUS-13", True)
 
 
 def _same(rules: str, answer: ServiceAnswer, place: str, sent: Any) -> Iterator[Check]:
@@ -224,36 +217,41 @@ def _same(rules: str, answer: ServiceAnswer, place: str, sent: Any) -> Iterator[
         yield holds(rule, value == sent, f"{answer.method}: {how}")
 
 
-@probe("SET-51", "SET-52", "SET-53")
+@probe("SET-51", "SET-52")
 def changes(service: Service) -> Checks:
-    """What PUT changes is read back, all the rest stays, and wrong values are refused there, too."""
+    """What PUT changes is read back, and wrong values are refused there, too."""
     fields = [field for field in OF_ORDERS if field.changes]
     order = service.order(**_with_all(fields, 0))
     place = f"{ORDERS}{order.at('id')}/"
     read = service.read(order)
-    is_kept = {f: plain(read.at(f.place)) == plain(value_at(order.sent, f.place)) for f in fields}
-    chosen = [(f, f.right[-1]) for f in fields if is_kept[f] and "customer." not in f.place]
+    chosen = [(field, field.right[-1]) for field in fields if _is_read(field, read, order.sent)]
     answer = service.call("PUT", place, _with_all(fields, -1))
-    if answer.is_success:
-        told = list(_kept(service, answer, read, chosen))
-        yield from told
-        lost = " ".join(each.how for each in told if not each.holds)
-        fields = [field for field in fields if field.place not in lost]
-    else:
-        yield from _unchangeable(service, place, chosen)
+    told = list(_kept(service, answer, chosen) if answer.is_success else _alone(service, place, chosen))
+    yield from told
+    lost = " ".join(each.how for each in told if not each.holds)
+    yield from _refused_by_put(service, place, [field for field in fields if field.place not in lost])
+
+
+def _refused_by_put(service: Service, place: str, fields: Sequence[Field]) -> Checks:
     for field in fields:
         if "." not in field.place:
             yield from _refused(field, service.call("PUT", place, {field.place: field.wrong[0]}))
-    whole = {**service.read(order).data, "description": "Whole", "status": "completed", "merchant_id": "x"}
-    answer = service.call("PUT", place, whole)
+
+
+def _is_read(field: Field, read: ServiceAnswer, sent: Any) -> bool:
+    """Whether a field is read as it was sent."""
+    return bool(plain(read.at(field.place)) == plain(value_at(sent, field.place)))
+
+
+@probe("SET-53")
+def whole_orders(service: Service) -> Checks:
+    """An order as it was read is taken, and what nobody may change stays."""
+    read = service.read(service.order(**WITH_ALL))
+    whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
+    answer = service.call("PUT", f"{ORDERS}{read.at('id')}/", whole)
     yield holds("SET-53", answer.status == 200, f"PUT of an order as it was read is {answer.summary}")
-    if answer.is_success:
-        yield from (
-            each
-            for name in ("status", "merchant_id")
-            for each in _same("SET-53", answer, name, read.at(name))
-        )
-        yield from _same("SET-53", answer, "description", "Whole")
+    for name in ("status", "merchant_id", "description") if answer.is_success else ():
+        yield from _same("SET-53", answer, name, "Whole" if name == "description" else read.at(name))
 
 
 def _with_all(fields: Sequence[Field], number: int) -> dict[str, Any]:
@@ -264,25 +262,19 @@ def _with_all(fields: Sequence[Field], number: int) -> dict[str, Any]:
     return body
 
 
-def _unchangeable(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
+def _alone(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """Change fields one by one that are refused together."""
     for field, value in chosen:
-        if "[" not in field.place:
+        if "." not in field.place:
             answer = service.call("PUT", place, {field.place: value})
-            how = f"PUT of {field.place} is {answer.summary}"
-            yield holds(field.changes, answer.is_success, how)
+            yield holds(field.changes, answer.is_success, f"PUT of {field.place} is {answer.summary}")
 
 
-def _kept(
-    service: Service, answer: ServiceAnswer, before: ServiceAnswer, chosen: Sequence[tuple[Field, object]]
-) -> Checks:
-    """A change is answered and read back, if the order was read as it was sent before."""
-    customer = answer.sent["customer"]
-    for shown_by in (answer, service.read(before)):
+def _kept(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """A change is answered and read back."""
+    for shown_by in (answer, service.call("GET", answer.path)):
         for field, value in chosen:
             yield from _same(field.changes, shown_by, field.place, value)
-        for name, value in customer.items():
-            if before.at(f"customer.{name}") is not MISSING:
-                yield from _same("SET-51", shown_by, f"customer.{name}", value)
 
 
 def value_probes() -> Iterator[tuple[str, Any, tuple[str, ...]]]:

@@ -57,12 +57,16 @@ def creations(method: str) -> list[Create]:
         names = ("declined", "needs-time", "error")
         made += [Create(AMOUNT, method, lines=LINES, customer=name) for name in names]
         made += [Create(amount, method, **FULL) for amount in (66601, 66602, 66603)]
+    made += [Create(AMOUNT, method, issuer="unknown")] if "issuer" in given else []
+    return [*made, *_of_flows(method)]
+
+
+def _of_flows(method: str) -> list[Create]:
+    made: list[Create] = []
     if method == CARD:
         made += [Create(70_000, CARD)]  # enough for a refund that fails
         made += [Create(AMOUNT, CARD, flow=flow) for flow in ("first one-click", "first recurring", "second")]
         made += [Create(AMOUNT, CARD, flow="first one-click", capture_mode="manual", lines=LINES)]
-    if "issuer_id" in facts.needs:
-        made += [Create(AMOUNT, method, issuer="unknown")]
     return made
 
 

@@ -17,7 +17,7 @@ BLOCKS: Final = "fields[]=amount_details&fields[]=order_line_details"
 SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in SAMPLES}
 
 
-class Caller(Protocol):
+class MerchantCaller(Protocol):
     """Makes a call of a merchant."""
 
     def __call__(
@@ -59,7 +59,7 @@ def wanted(call: Any) -> Json:
 class Driver:
     """One project of a server; ``more`` are fields of every order, ``issuer`` names a bank."""
 
-    def __init__(self, call: Caller, issuer: Callable[[], str], more: Mapping[str, Any]) -> None:
+    def __init__(self, call: MerchantCaller, issuer: Callable[[], str], more: Mapping[str, Any]) -> None:
         self.names = Names()
         self.tags: dict[str, str] = {}
         self.project = ""  # as the last order that was read names it
@@ -106,23 +106,20 @@ class Driver:
         return answer
 
     def _attempt_of(self, call: calls.Create) -> Json:
-        attempt: Json = {"payment_method": call.method}
-        details: Json = {}
-        if call.capture_mode:
-            attempt["capture_mode"] = call.capture_mode
-        if call.period:
-            attempt["expiration_period"] = call.period
+        given: Json = {"payment_method": call.method, "capture_mode": call.capture_mode}
+        given |= {"expiration_period": call.period, "payment_method_details": self._details_of(call)}
+        return {name: value for name, value in given.items() if value}
+
+    def _details_of(self, call: calls.Create) -> Json:
+        details: Json = {"cvc": call.cvc}
         if call.issuer:
             details["issuer_id"] = self._issuer() if call.issuer == "known" else "NOBANKXX"
         if call.flow:
             kind = "one_click_type" if call.flow.endswith("one-click") else "recurring_type"
             details[kind] = "first" if call.flow.startswith("first") else call.flow
         if call.card is not None:
-            known = call.card < len(self.names.cards)
-            details["vault_token"] = self.names.cards[call.card] if known else NOBODY
-        if call.cvc:
-            details["cvc"] = call.cvc
-        return attempt | ({"payment_method_details": details} if details else {})
+            details["vault_token"] = (*self.names.cards, NOBODY)[min(call.card, len(self.names.cards))]
+        return {name: value for name, value in details.items() if value}
 
     def _update(self, call: calls.Update) -> ServiceAnswer:
         body = {"amount": call.amount, "description": call.description}
@@ -174,14 +171,13 @@ class Driver:
         answer = self.call("GET", f"{ORDERS}{order_id}/?{BLOCKS}")
         self.project = str(answer.at("project_id"))
         self.tags[order_id] = answer.headers.get("ETag", "")
-        attempts = answer.at("transactions")
-        for attempt in attempts if isinstance(attempts, list) else ():
+        attempts = answer.listed("transactions")
+        for attempt in attempts:
             details = attempt.get("payment_method_details") or {}
             token = details.get("vault_token")
             if token and "first" in details.values() and token not in self.names.cards:
                 self.names.cards.append(token)
-        ids = [str(attempt.get("id")) for attempt in attempts] if isinstance(attempts, list) else []
-        self._transactions[order_id] = ids
+        self._transactions[order_id] = [str(attempt.get("id")) for attempt in attempts]
         return answer
 
     def read_refunds(self, number: int) -> list[ServiceAnswer]:

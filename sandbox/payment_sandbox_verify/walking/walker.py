@@ -1,4 +1,4 @@
-"""Walks the routes at a service: a merchant's calls, and customers who press the buttons of its pages."""
+"""Walks the tours at a service: a merchant's calls, and customers who press the buttons of its pages."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -14,8 +14,8 @@ from payment_sandbox_verify.probing import Consequences, Probe
 from payment_sandbox_verify.samples import RETURN_URL, WEBHOOK_URL
 from payment_sandbox_verify.service import WEBHOOK_SECONDS, Service
 from payment_sandbox_verify.walking.driver import Driver
-from payment_sandbox_verify.walking.judge import Difference, Judge
-from payment_sandbox_verify.walking.routes import Route, routes
+from payment_sandbox_verify.walking.judge import Disagreeing, Judge
+from payment_sandbox_verify.walking.tours import Tour, tours
 
 OK: Final = 200
 QUIET_SECONDS: Final = 0.5
@@ -70,13 +70,13 @@ class Walker:
         self._told: dict[str, tuple[int, str, str]] = {}  # webhooks, last status and project of each order
 
     def probes(self) -> Iterator[Probe]:
-        """A probe for each route, and one for the webhooks of all."""
-        for route in routes():
-            yield Probe(partial(self._walk, route), route.rules, route.spends, route.name)
+        """A probe for each tour, and one for the webhooks of all."""
+        for tour in tours():
+            yield Probe(partial(self._walk, tour), tour.rules, tour.spends, tour.name)
         yield Probe(self._webhooks, HOOKS, False, "webhooks of all orders")
 
-    def _walk(self, route: Route, service: Service) -> Checks:
-        """Walk one route, as far as the model knows the state.
+    def _walk(self, tour: Tour, service: Service) -> Checks:
+        """Walk one tour, as far as the model knows the state.
 
         Raises:
             Consequences: a difference hides what follows.
@@ -84,7 +84,7 @@ class Walker:
         driver = PageDriver(service)
         judge = Judge(driver, Shop(mode="live" if service.is_live else "test"), reads_all=False)
         is_read = True
-        for each in route.steps:
+        for each in tour.steps:
             before = set(judge.rules)
             if not is_read and not each.is_refused:
                 yield from _checks(judge.look())
@@ -124,7 +124,7 @@ def _proven(judge: Judge, before: set[str]) -> list[str]:
     return rules or (["SET-04"] if judge.refusal is not None else [])
 
 
-def _checks(differences: Iterable[Difference]) -> Checks:
+def _checks(differences: Iterable[Disagreeing]) -> Checks:
     """Tell what differs.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The routes of a walk at a service: what happens to an order, and all that is refused on the way."""
+"""The tours of a walk at a service: what happens to an order, and all that is refused on the way."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,6 +14,7 @@ from payment_sandbox_verify.model.calls import (
     Create,
     CreateCode,
     MakeRefund,
+    Outcomes,
     Update,
     Void,
 )
@@ -40,24 +41,24 @@ ONE_SOCK: Final = (("socks", 1),)
 TESTABLE: Final = [name for name, facts in METHODS.items() if facts.has_page and facts.is_testable]
 
 
-class Step(NamedTuple):
+class TourStep(NamedTuple):
     """A call; a refused one is not followed by reads until the next that is not."""
 
     call: Call
     is_refused: bool = False
 
 
-class Route(NamedTuple):
+class Tour(NamedTuple):
     """What is done one after the other with new orders; ``spends`` if it makes invoices or moves money."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[TourStep, ...]
     rules: tuple[str, ...]
     spends: bool
 
 
 def _moves() -> Iterator[tuple[str, list[Call]]]:
-    """What happens on each route, without what is refused."""
+    """What happens on each tour, without what is refused."""
     page = Create(AMOUNT, period="P2D", **FULL)
     more = Update(0, amount=AMOUNT + 1)
     yield "a hosted order", [page, Update(0, description="changed"), more, Cancel(0, if_match="current")]
@@ -133,13 +134,13 @@ def _endings() -> list[Call]:
     return [*begun, Advance(SHORT_IS_OVER), Capture(2, 0), Void(2, 0, amount=1), Capture(3, 0), Cancel(0)]
 
 
-def routes() -> list[Route]:
-    """Every route, with what is refused in each state, once for each kind of call and state."""
+def tours() -> list[Tour]:
+    """Every tour, with what is refused in each state, once for each kind of call and state."""
     seen: set[tuple[object, ...]] = set()
-    refused = [Step(call, is_refused=True) for call in _refused_creations()]
-    wrong = [_route("orders that are refused", [each for each in refused if not _spends(each.call)])]
-    wrong.append(_route("invoices that are refused", [each for each in refused if _spends(each.call)]))
-    return [*wrong, *(_route(name, list(_with_refusals(moves, seen))) for name, moves in _moves())]
+    refused = [TourStep(call, is_refused=True) for call in _refused_creations()]
+    wrong = [_tour("orders that are refused", [each for each in refused if not _spends(each.call)])]
+    wrong.append(_tour("invoices that are refused", [each for each in refused if _spends(each.call)]))
+    return [*wrong, *(_tour(name, list(_with_refusals(moves, seen))) for name, moves in _moves())]
 
 
 def _refused_creations() -> Iterator[Call]:
@@ -151,14 +152,14 @@ def _refused_creations() -> Iterator[Call]:
                 yield call
 
 
-def _route(name: str, steps: list[Step]) -> Route:
+def _tour(name: str, steps: list[TourStep]) -> Tour:
     rules: dict[str, None] = {}
     shop = Shop()
     for each in steps:
         outcome = step(shop, each.call)[0]
         rules |= dict.fromkeys(outcome.rules)
         shop = outcome.shop
-    return Route(name, tuple(steps), tuple(rules), any(_spends(each.call) for each in steps))
+    return Tour(name, tuple(steps), tuple(rules), any(_spends(each.call) for each in steps))
 
 
 def _spends(call: Call) -> bool:
@@ -168,16 +169,16 @@ def _spends(call: Call) -> bool:
     return is_charge or (isinstance(call, Act) and (call.action == "pay" or bool(facts.screenings)))
 
 
-def _with_refusals(moves: Iterable[Call], seen: set[tuple[object, ...]]) -> Iterator[Step]:
+def _with_refusals(moves: Iterable[Call], seen: set[tuple[object, ...]]) -> Iterator[TourStep]:
     shop = Shop()
     for move in moves:
         call = replace(move, description=MARK) if isinstance(move, Create) else move
         outcomes = step(shop, call)
         is_refused = all(outcome.status >= 400 for outcome in outcomes)
-        yield Step(call, is_refused)
+        yield TourStep(call, is_refused)
         shop = outcomes[0].shop
         if not is_refused:
-            yield from (Step(refused, is_refused=True) for refused in _refusals(shop, seen))
+            yield from (TourStep(refused, is_refused=True) for refused in _refusals(shop, seen))
 
 
 def _refusals(shop: Shop, seen: set[tuple[object, ...]]) -> Iterator[Call]:
@@ -185,17 +186,18 @@ def _refusals(shop: Shop, seen: set[tuple[object, ...]]) -> Iterator[Call]:
     tried: list[Call] = about_order(shop, len(shop.orders) - 1) if len(shop.orders) == 1 else []
     for call in [*tried, *(stored_cards(shop) if len(shop.orders) == 1 and shop.cards else ())]:
         outcomes = step(shop, call)
-        if isinstance(call, Act | CreateCode) or not outcomes or any(each.status < 400 for each in outcomes):
-            continue
-        order = shop.orders[-1]
-        holds = [
-            (a.status, a.facts.authorizes, a.facts.is_invoice, a.captured > 0) for a in order.attempts[-1:]
-        ]
-        kinds = tuple((each.status, each.type, each.rules) for each in outcomes)
-        is_stale = bool(getattr(call, "if_match", ""))
-        state = () if is_stale else (order.status, *holds)
-        is_less = isinstance(call, Create) and call.amount < AMOUNT
-        key = (type(call), getattr(call, "style", ""), kinds, state, is_less)
-        if key not in seen:
+        is_refused = bool(outcomes) and all(each.status >= 400 for each in outcomes)
+        key = _kind(shop, call, outcomes)
+        if is_refused and not isinstance(call, Act | CreateCode) and key not in seen:
             seen.add(key)
             yield call
+
+
+def _kind(shop: Shop, call: Call, outcomes: Outcomes) -> tuple[object, ...]:
+    """A kind of call in a kind of state: one of each is tried."""
+    order = shop.orders[-1]
+    held = [(a.status, a.facts.authorizes, a.facts.is_invoice, a.captured > 0) for a in order.attempts[-1:]]
+    answers = tuple((each.status, each.type, each.rules) for each in outcomes)
+    state = () if getattr(call, "if_match", "") else (order.status, *held)
+    is_less = isinstance(call, Create) and call.amount < AMOUNT
+    return type(call), getattr(call, "style", ""), answers, state, is_less
