@@ -8,6 +8,9 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.web.bodies import nests_deeper
 
+Json = dict[str, Any]
+"""A JSON object."""
+
 
 class _Missing:
     """What a field that is not there has for a value."""

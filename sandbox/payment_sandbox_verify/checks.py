@@ -1,6 +1,6 @@
 """What probes tell: a check of one rule, and how to make one from an answer."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -78,31 +78,6 @@ def same(rule: str, answer: ServiceAnswer, place: str, expected: Any) -> Check:
     """A field has a value."""
     value = answer.at(place)
     return holds(rule, value == expected, f"{place} is {shown(value)}, not {shown(expected)}")
-
-
-def one_of(rule: str, answer: ServiceAnswer, place: str, expected: Sequence[Any]) -> Check:
-    """A field has one of some values."""
-    value = answer.at(place)
-    return holds(rule, value in expected, f"{place} is {shown(value)}, not one of {shown(list(expected))}")
-
-
-def kind(rule: str, answer: ServiceAnswer, place: str, expected: ValueKind) -> Check:
-    """A field is there, with a value of a kind."""
-    value = answer.at(place)
-    return holds(rule, expected.fits(value), f"{place} is {shown(value)}, not {expected.words}")
-
-
-def absent(rule: str, answer: ServiceAnswer, place: str) -> Check:
-    """A field is not there, or null."""
-    value = answer.at(place)
-    return holds(rule, value is MISSING or value is None, f"{place} is there: {shown(value)}")
-
-
-def accepted(rule: str, answer: ServiceAnswer, status: int = 201) -> Iterator[Check]:
-    """A call is answered with success, and with this status."""
-    yield holds(rule, answer.is_success, answer.summary)
-    if answer.is_success:
-        yield holds("SET-07", answer.status == status, f"{answer.summary}, not {status}")
 
 
 def refused(

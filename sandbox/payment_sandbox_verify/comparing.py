@@ -152,9 +152,7 @@ def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names |
     """Hold recorded traffic against the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
     with model(settings_at_start(recorded)) as own:
         mirror = Mirror(own.service, own.client)
-        checks = list(mirror.play(recorded))
-    odd = {id(each.refusal) for each in checks if not each.holds}
-    checks += passive([each for each in mirror.theirs if id(each) not in odd])
+        checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
     theirs = found_of(checks, mirror.theirs, {}, NOT_RECORDED)
     refusals = [answer for answer in mirror.answers if not answer.is_success]
     settings = settings_of(mirror.theirs, mirror.answers, theirs.refusals, refusals)
@@ -208,6 +206,9 @@ def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | Non
                 yield f"{verdict.value:{VERDICT_WIDTH}}  {each.rule:7}  {texts[each.rule]}"
                 if each.how and verdict is not Verdict.AGREES:
                     yield f"{'':{VERDICT_WIDTH}}           {printable(each.how)}"
+                hidden = [other.rule for other in verdicts.values() if other.because == each.rule]
+                if hidden and verdict is Verdict.DIFFERS:
+                    yield f"{'':{VERDICT_WIDTH}}           which hides {', '.join(hidden)}"
                 other = beside.get(each.rule) if beside is not None else None
                 if other is not None and (other.verdict, other.how) != (verdict, each.how):
                     yield f"{'':{VERDICT_WIDTH}}           the other server {_other(other)}"

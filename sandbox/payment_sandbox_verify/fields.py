@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous
 from payment_sandbox_verify.checks import Check, Checks, holds, shown
+from payment_sandbox_verify.shapes import CODE, ORDER, TRANSACTION, Shape
 
 CALLS: Final = (  # the first that fits
     ("POST", r"/v1/orders/?", "END-02"),
@@ -24,62 +25,31 @@ CALLS: Final = (  # the first that fits
     ("GET", r".*/currencies/?", "SET-54"),
 )
 OTHER_CALL: Final = "VER-02"
+
+
+def _rules_of(rows: Sequence[Shape], below: str = "") -> dict[str, str]:
+    """The closest rule of each field that has a shape."""
+    return {
+        below + re.sub(r"\[\d+\]", "", place): row.rules.split()[0]
+        for row in reversed(rows)
+        for place in row.places.split()
+    }
+
+
 FIELDS: Final = {
-    "id": "ORD-01",
-    "currency": "ORD-03",
-    "amount": "ORD-05",
+    **_rules_of(ORDER),
+    **_rules_of(TRANSACTION, "transactions."),
     **{field.name: field.rule for field in SENT_FIELDS},
+    "currency": "ORD-03",
     "payment_methods": "ORD-13",
     "customer": "SET-25",
     "order_lines": "ORD-16",
-    "transactions": "ORD-17",
     "client": "ORD-18",
-    "created": "ORD-19",
-    "modified": "ORD-19",
-    "completed": "ORD-20",
-    "last_transaction_added": "ORD-21",
-    "merchant_id": "ORD-22",
-    "project_id": "ORD-22",
-    "status": "STA-01",
-    "order_url": "SET-24",
-    "flags": "SET-26",
     "order_line_details": "LDET-01",
     "amount_details": "ADET-01",
     "refund_of_order_id": "SET-48",
-    "transactions.order_id": "TX-01",
-    "transactions.id": "TX-01",
-    "transactions.merchant_id": "TX-01",
-    "transactions.project_id": "TX-01",
-    "transactions.amount": "TX-02",
-    "transactions.currency": "TX-02",
-    "transactions.description": "TX-03",
-    "transactions.balance": "TX-04",
-    "transactions.credit_debit": "TX-05",
-    "transactions.created": "TX-06",
-    "transactions.modified": "TX-06",
-    "transactions.completed": "TX-07",
-    "transactions.expiration_period": "TX-08",
-    "transactions.payment_method": "TX-09",
-    "transactions.payment_method_brand": "TX-10",
-    "transactions.payment_method_details": "TX-11",
-    "transactions.payment_url": "TX-12",
-    "transactions.product_type": "TX-14",
-    "transactions.status": "STA-18",
-    "transactions.events": "TX-16",
-    "transactions.channel": "SET-29",
-    "transactions.is_capturable": "SET-27",
-    "transactions.is_fully_captured": "SET-27",
 }
-QR_FIELDS: Final = {
-    "amount": "QR-01",
-    "amount_changeable": "QR-03",
-    "one_off": "QR-12",
-    "expiration": "QR-16",
-    "size": "QR-19",
-    "merchant_sub_id": "QR-24",
-    "beneficiary": "QR-25",
-    "qr_url": "QR-26",
-}
+QR_FIELDS: Final = _rules_of(CODE)
 
 
 def rule_of_call(method: str, path: str) -> str:

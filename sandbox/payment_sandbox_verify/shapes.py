@@ -109,9 +109,9 @@ ORDER: Final = (
     Shape("ORD-20", "completed", MOMENT, has("status", "completed")),
     Shape("ORD-21", "last_transaction_added", MOMENT, lacks("transactions[0]", MISSING)),
     Shape("ORD-22", "merchant_id project_id", TEXT),
-    Shape("ORD-23 STA-01 SET-35", "status", one_of(*ORDER_STATUSES)),
-    Shape("ORD-24", "order_url", BARE, lacks("order_url", MISSING)),
+    Shape("STA-01 ORD-23 SET-35", "status", one_of(*ORDER_STATUSES)),
     Shape("SET-24 STA-03", "order_url", TEXT, is_new_page),
+    Shape("ORD-24", "order_url", BARE, lacks("order_url", MISSING)),
     Shape("SET-26", "flags", LIST),
 )
 CARD_DETAILS: Final = "payment_method_details."
@@ -138,7 +138,7 @@ TRANSACTION: Final = (
     Shape("TX-11", "payment_method_details", OBJECT),
     Shape("TX-12", "payment_url", BARE, lacks("payment_url", MISSING)),
     Shape("TX-14", "product_type", TEXT),
-    Shape("TX-15 STA-18", "status", one_of(*STATUSES)),
+    Shape("STA-18 TX-15", "status", one_of(*STATUSES)),
     Shape("TX-16", "events", LIST),
     Shape("EVT-01", "events[0].event", one_of(*STATUSES)),
     Shape("EVT-02", "events[0].id", THERE),

@@ -5,10 +5,10 @@ from datetime import datetime
 from itertools import cycle
 from typing import Any
 
-from payment_sandbox_verify.answer import ServiceAnswer
+from payment_sandbox_verify.answer import Json, ServiceAnswer
 from payment_sandbox_verify.model import calls
 from payment_sandbox_verify.samples import NOBODY
-from payment_sandbox_verify.walking.driver import Driver, Json, MerchantCaller
+from payment_sandbox_verify.walking.driver import Driver, MerchantCaller
 
 ISSUER = "SBXANL2A"
 

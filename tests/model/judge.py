@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import NamedTuple
 
+from payment_sandbox_verify.answer import Json
 from payment_sandbox_verify.model import read_order, step
 from payment_sandbox_verify.model.calls import Answer, Call
 from payment_sandbox_verify.model.records import RETRY_AFTER, START, Shop
-from payment_sandbox_verify.walking.driver import Json, MerchantCaller, Names
+from payment_sandbox_verify.walking.driver import MerchantCaller, Names
 from payment_sandbox_verify.walking.judge import Judge
 from tests.model.driver import ControlDriver
 

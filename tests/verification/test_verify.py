@@ -106,9 +106,9 @@ def _none(own: Any) -> None:
     ("alter", "expected"),
     [
         (lambda own: None, {}),
-        (_each_twice, {"HOOK-02": "3 webhooks came for an order that is cancelled, and changed 2 times"}),
-        (_first_only, {"HOOK-02": "1 of 2 webhooks came for an order that is cancelled in the end"}),
-        (_none, {"HOOK-02": "0 of 2 webhooks came for an order that is cancelled in the end"}),
+        (_each_twice, {"HOOK-02": "3 webhooks came for 2 changes of an order that is cancelled"}),
+        (_first_only, {"HOOK-02": "1 of 2 webhooks came for an order that is cancelled"}),
+        (_none, {"HOOK-02": "0 of 2 webhooks came for an order that is cancelled"}),
     ],
 )
 def test_each_change_is_one_webhook(alter: Callable[[Any], None], expected: dict[str, str]) -> None:

@@ -161,30 +161,14 @@ def begun(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[st
         return replace(attempt, status="pending"), ("STA-10", "SEPA-01", "SET-55")
     if attempt.flow == "recurring":
         due = shop.now + RECURRING_SETTLES_AFTER
-        return replace(attempt, status="processing", due=due), (
-            "STA-12",
-            "FLOW-08",
-            "FLOW-09",
-            "TX-13",
-            "CARD-21",
-        )
+        return replace(attempt, status="processing", due=due), ("STA-12", "FLOW-09", *OF_STORED_CARDS)
     if attempt.flow == "one-click":
         is_declined = order.amount == DECLINED_CHARGE
-        return replace(attempt, status="error" if is_declined else "paid"), (
-            "STA-11",
-            "FLOW-05",
-            "FLOW-06",
-            "TX-13",
-            "CARD-21",
-        )
-    return (
-        (replace(attempt, status="paid"), ("STA-17",))
-        if facts.is_invoice
-        else (
-            attempt,
-            ("SET-37", "PLA-02") if facts.screenings else ("STA-02",),
-        )
-    )
+        status = "error" if is_declined else "paid"
+        return replace(attempt, status=status), ("STA-11", "FLOW-06", *OF_STORED_CARDS)
+    if facts.is_invoice:
+        return replace(attempt, status="paid"), ("STA-17",)
+    return attempt, ("SET-37", "PLA-02") if facts.screenings else ("STA-02",)
 
 
 def screened(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[str, ...]]:

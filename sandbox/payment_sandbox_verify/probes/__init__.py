@@ -14,8 +14,7 @@ MODULES: Final = ("values", "conversations", "patience")
 
 def all_probes() -> Iterator[Probe]:
     """Every probe, in the order in which they run: fields, states, conversations, and those that wait."""
-    for name, run, rules in value_probes():
-        yield Probe(run, rules, spends=False, name=name)
+    yield from value_probes()
     yield from Walker().probes()
     for module in MODULES:
         yield from (each for each in PROBES if each.run.__module__ == f"{__name__}.{module}")

@@ -1,15 +1,16 @@
 """Fields and their values: all of an enumeration, both sides of each bound; what is taken is read back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.lines import LINE_TYPES
 from payment_sandbox.orders.order import LOCALES
-from payment_sandbox_verify.answer import MISSING, STEP, ServiceAnswer, plain, value_at
+from payment_sandbox_verify.answer import MISSING, STEP, Json, ServiceAnswer, plain, value_at
 from payment_sandbox_verify.checks import CannotTell, Check, Checks, holds, refused, shown
 from payment_sandbox_verify.fields import FIELDS, QR_FIELDS
-from payment_sandbox_verify.probing import probe
+from payment_sandbox_verify.probing import Probe, probe
 from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, by
 from payment_sandbox_verify.service import CODES, MARK, ORDERS, Service
 
@@ -120,7 +121,7 @@ OF_OPEN_CODES: Final = (
 LEAST: Final = {"currency": "EUR", "amount": 1000, "description": MARK}
 WITH_ALL: Final = {**LEAST, "customer": CUSTOMER, "order_lines": LINES}
 LEAST_CODE: Final = {**LEAST, "amount_changeable": False, "webhook_url": WEBHOOK_URL}
-GROUPS: Final[Sequence[tuple[str, str, Mapping[str, Any], Sequence[Field]]]] = (
+GROUPS: Final[Sequence[tuple[str, str, Json, Sequence[Field]]]] = (
     ("fields of orders", ORDERS, WITH_ALL, OF_ORDERS),
     ("fields of transactions", ORDERS, {**LEAST, "transactions": [by(CARD)]}, OF_TRANSACTIONS),
     ("descriptors", ORDERS, {**LEAST, "transactions": [by(CARD)]}, OF_DESCRIPTORS),
@@ -129,9 +130,9 @@ GROUPS: Final[Sequence[tuple[str, str, Mapping[str, Any], Sequence[Field]]]] = (
 )
 
 
-def with_value(body: Mapping[str, Any], place: str, value: object) -> dict[str, Any]:
+def with_value(body: Json, place: str, value: object) -> Json:
     """A body with another value at a place, or without one."""
-    made: dict[str, Any] = deepcopy(dict(body))
+    made: Json = deepcopy(dict(body))
     inner: Any = made
     steps = [int(index) if index else key for index, key in STEP.findall(place)]
     for key in steps[:-1]:
@@ -143,7 +144,7 @@ def with_value(body: Mapping[str, Any], place: str, value: object) -> dict[str, 
     return made
 
 
-def _values(service: Service, path: str, base: Mapping[str, Any], group: Sequence[Field]) -> Checks:
+def _values(service: Service, path: str, base: Json, group: Sequence[Field]) -> Checks:
     """Send each right value at least once, several at a time, and each wrong one alone."""
     for number in range(max(len(field.right) for field in group)):
         chosen = [(field, field.right[number % len(field.right)]) for field in group if field.right]
@@ -167,9 +168,7 @@ def _refused(field: Field, answer: ServiceAnswer) -> Checks:
         yield from refused(rule, answer, 400, "ValidationError", field.place)
 
 
-def _culprits(
-    service: Service, path: str, base: Mapping[str, Any], chosen: Sequence[tuple[Field, object]]
-) -> Checks:
+def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
     """Send values alone that are refused together.
 
     Raises:
@@ -186,7 +185,7 @@ def _culprits(
         raise CannotTell(f"{path} refuses values together that it takes alone")
 
 
-def _echoed(answer: ServiceAnswer, body: Mapping[str, Any], chosen: Sequence[tuple[Field, object]]) -> Checks:
+def _echoed(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
     """What was sent is answered; a whole object that is missing is told once."""
     lost: set[str] = set()
     for field, value in [(field, value) for field, value in chosen if field.is_echoed]:
@@ -208,7 +207,7 @@ def _customer(answer: ServiceAnswer) -> Checks:
     yield Check("CUS-13", True)
 
 
-def _same(rules: str, answer: ServiceAnswer, place: str, sent: Any) -> Iterator[Check]:
+def _same(rules: str, answer: ServiceAnswer, place: str, sent: object) -> Iterator[Check]:
     value = answer.at(place)
     how = f"{place} is {shown(value)}, not {shown(sent)}"
     if isinstance(value, str) and isinstance(sent, str) and sent.startswith(value):
@@ -238,7 +237,7 @@ def _refused_by_put(service: Service, place: str, fields: Sequence[Field]) -> Ch
             yield from _refused(field, service.call("PUT", place, {field.place: field.wrong[0]}))
 
 
-def _is_read(field: Field, read: ServiceAnswer, sent: Any) -> bool:
+def _is_read(field: Field, read: ServiceAnswer, sent: object) -> bool:
     """Whether a field is read as it was sent."""
     return bool(plain(read.at(field.place)) == plain(value_at(sent, field.place)))
 
@@ -254,9 +253,9 @@ def whole_orders(service: Service) -> Checks:
         yield from _same("SET-53", answer, name, "Whole" if name == "description" else read.at(name))
 
 
-def _with_all(fields: Sequence[Field], number: int) -> dict[str, Any]:
+def _with_all(fields: Sequence[Field], number: int) -> Json:
     """An order with the nth right value of each field."""
-    body: dict[str, Any] = dict(WITH_ALL)
+    body: Json = dict(WITH_ALL)
     for field in fields:
         body = with_value(body, field.place, field.right[number])
     return body
@@ -277,12 +276,9 @@ def _kept(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field,
             yield from _same(field.changes, shown_by, field.place, value)
 
 
-def value_probes() -> Iterator[tuple[str, Any, tuple[str, ...]]]:
-    """A probe for each group of fields: its name, what it does and its rules."""
+def value_probes() -> Iterator[Probe]:
+    """A probe for each group of fields."""
     for name, path, base, group in GROUPS:
-        rules = tuple(dict.fromkeys(rule for field in group for rule in field.rules.split()))
-
-        def run(service: Service, path: str = path, base: Any = base, group: Any = group) -> Checks:
-            yield from _values(service, path, base, group)
-
-        yield name, run, rules
+        rules = dict.fromkeys(rule for field in group for rule in field.rules.split())
+        run = partial(_values, path=path, base=base, group=group)
+        yield Probe(run, tuple(rules), spends=False, name=name)

@@ -5,16 +5,19 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from payment_sandbox_verify.answer import ServiceAnswer
+from payment_sandbox_verify.answer import Json, ServiceAnswer
 from payment_sandbox_verify.model import calls
 from payment_sandbox_verify.model.records import Line
 from payment_sandbox_verify.samples import CUSTOMER, NOBODY
 from payment_sandbox_verify.samples import LINES as SAMPLES
 
-Json = dict[str, Any]
 ORDERS: Final = "/v1/orders/"
 BLOCKS: Final = "fields[]=amount_details&fields[]=order_line_details"
 SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in SAMPLES}
+
+
+Guarded = calls.Update | calls.Cancel | calls.Capture | calls.MakeRefund
+"""The calls that may have an entity tag."""
 
 
 class MerchantCaller(Protocol):
@@ -46,7 +49,7 @@ def lines_of(lines: tuple[Line, ...]) -> list[Json]:
     return [{**SAMPLE_LINES[line.id], "amount": line.amount, "quantity": line.quantity} for line in lines]
 
 
-def wanted(call: Any) -> Json:
+def wanted(call: calls.Capture | calls.MakeRefund) -> Json:
     """The amount and the lines of a capture, void or refund."""
     body: Json = {} if call.amount is None else {"amount": call.amount}
     if call.lines is not None:
@@ -59,7 +62,7 @@ def wanted(call: Any) -> Json:
 class Driver:
     """One project of a server; ``more`` are fields of every order, ``issuer`` names a bank."""
 
-    def __init__(self, call: MerchantCaller, issuer: Callable[[], str], more: Mapping[str, Any]) -> None:
+    def __init__(self, call: MerchantCaller, issuer: Callable[[], str], more: Json) -> None:
         self.names = Names()
         self.tags: dict[str, str] = {}
         self.project = ""  # as the last order that was read names it
@@ -77,12 +80,12 @@ class Driver:
         """The id of an order; that of nobody's order if there are not so many."""
         return self.names.orders[number] if number < len(self.names.orders) else NOBODY
 
-    def _guarded(self, method: str, path: str, body: Any, call: Any) -> ServiceAnswer:
+    def _guarded(self, method: str, path: str, body: Json | None, call: Guarded) -> ServiceAnswer:
         tag = {"": "", "current": self.tags.get(self.order_id(call.order), ""), "stale": '"stale"'}
         guard = tag[call.if_match]
         return self.call(method, path, body, headers={"If-Match": guard} if guard else None)
 
-    def _place(self, call: Any, more: str = "") -> str:
+    def _place(self, call: Guarded | calls.Act, more: str = "") -> str:
         return f"{ORDERS}{self.order_id(call.order)}/{more}"
 
     def _create(self, call: calls.Create) -> ServiceAnswer:

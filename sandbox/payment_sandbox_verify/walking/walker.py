@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from payment_sandbox.client.receiver import ReceivedWebhook
@@ -19,6 +19,7 @@ from payment_sandbox_verify.walking.tours import Tour, tours
 
 OK: Final = 200
 QUIET_SECONDS: Final = 0.5
+RETRY_SECONDS: Final = 125.0
 HOOKS: Final = (
     "HOOK-01",
     "HOOK-02",
@@ -63,11 +64,20 @@ class PageDriver(Driver):
         return ServiceAnswer("the passing of", f"{seconds:g} seconds", None, OK, {}, None)
 
 
+class Told(NamedTuple):
+    """How many webhooks an order or refund should have, with its last status and its project."""
+
+    id: str
+    changes: int
+    status: str
+    project: str
+
+
 class Walker:
     """Everything that a walk makes, so that its webhooks can be counted in the end."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, str, str]] = {}  # webhooks, last status and project of each order
+        self._told: list[Told] = []
 
     def probes(self) -> Iterator[Probe]:
         """A probe for each tour, and one for the webhooks of all."""
@@ -90,38 +100,52 @@ class Walker:
                 yield from _checks(judge.look())
             is_read = not each.is_refused
             yield from _checks(judge.do(each.call, reads=is_read))
-            yield from (Check(rule, True, "", judge.refusal) for rule in _proven(judge, before))
+            yield from (Check(rule, True, "", judge.answer) for rule in _proven(judge, before))
         yield from _checks([] if is_read else judge.look())
         yield from _returns(driver)
         for number, order in enumerate(judge.shop.orders):
-            self._told[driver.names.orders[number]] = len(order.webhooks), order.status, driver.project
-            for refund_id, refund in zip(driver.names.refunds[number], order.refunds, strict=True):
-                self._told[refund_id] = len(refund.webhooks), refund.status, driver.project
+            ids = [driver.names.orders[number], *driver.names.refunds[number]]
+            for order_id, record in zip(ids, (order, *order.refunds), strict=True):
+                self._told.append(Told(order_id, len(record.webhooks), record.status, driver.project))
 
     def _webhooks(self, service: Service) -> Checks:
         """Hear the webhooks of every order; one more than there are changes is one too many."""
         patience = WEBHOOK_SECONDS if service.webhook_url else 0.0
-        for order_id, (count, status, project) in self._told.items():
-            for nth in range(1, count + 1):
-                webhook = service.webhook_of(order_id, nth=nth, within_seconds=patience)
-                if webhook is None:
-                    patience = 0.0
-                    how = f"{nth - 1} of {count} webhooks came for an order that is {status} in the end"
-                    yield holds("SET-55" if nth == count == 1 else "HOOK-02", False, how)
-                    break
-                yield from of_webhook(webhook, project)
+        missing = []
+        for told in self._told:
+            if (
+                told.changes
+                and service.webhook_of(told.id, nth=told.changes, within_seconds=patience) is None
+            ):
+                missing.append(told)
+                patience = 0.0
+        yield from self._repeated(service)
+        service.pause(RETRY_SECONDS if missing else 0.0)  # for those that found no open door
+        for told in self._told:
+            heard = [
+                service.webhook_of(told.id, nth=nth + 1, within_seconds=0) for nth in range(told.changes)
+            ]
+            yield from (each for webhook in heard if webhook for each in of_webhook(webhook, told.project))
+            if None in heard and told in missing:
+                how = (
+                    f"{heard.index(None)} of {told.changes} webhooks came for an order that is {told.status}"
+                )
+                yield holds("SET-55" if told.changes == 1 else "HOOK-02", False, how)
+
+    def _repeated(self, service: Service) -> Checks:
         quiet = QUIET_SECONDS
-        for order_id, (count, status, _) in self._told.items():
-            more = service.webhook_of(order_id, nth=count + 1, within_seconds=quiet)
+        for told in self._told:
+            more = service.webhook_of(told.id, nth=told.changes + 1, within_seconds=quiet)
             quiet = 0.0
-            how = f"{count + 1} webhooks came for an order that is {status}, and changed {count} times"
-            yield holds("HOOK-02" if count else "SET-55", more is None, how)
+            how = f"{told.changes + 1} webhooks came for {told.changes} changes of an order that is {told.status}"
+            yield holds("HOOK-02" if told.changes else "SET-55", more is None, how)
 
 
 def _proven(judge: Judge, before: set[str]) -> list[str]:
     """The rules that a step has shown for the first time; of a refusal, one that is known already will do."""
     rules = [rule for rule in judge.rules if rule not in before]
-    return rules or (["SET-04"] if judge.refusal is not None else [])
+    is_refusal = judge.answer is not None and not judge.answer.is_success
+    return rules or (["SET-04"] if is_refusal else [])
 
 
 def _checks(differences: Iterable[Disagreeing]) -> Checks:
