@@ -206,12 +206,17 @@ def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | Non
                 yield f"{verdict.value:{VERDICT_WIDTH}}  {each.rule:7}  {texts[each.rule]}"
                 if each.how and verdict is not Verdict.AGREES:
                     yield f"{'':{VERDICT_WIDTH}}           {printable(each.how)}"
-                hidden = [other.rule for other in verdicts.values() if other.because == each.rule]
-                if hidden and verdict is Verdict.DIFFERS:
+                hidden = hidden_by(each.rule, verdicts)
+                if hidden:
                     yield f"{'':{VERDICT_WIDTH}}           which hides {', '.join(hidden)}"
                 other = beside.get(each.rule) if beside is not None else None
                 if other is not None and (other.verdict, other.how) != (verdict, each.how):
                     yield f"{'':{VERDICT_WIDTH}}           the other server {_other(other)}"
+
+
+def hidden_by(rule: str, verdicts: Mapping[str, Reported]) -> list[str]:
+    """The rules of which nothing is known because this one differs."""
+    return [each.rule for each in verdicts.values() if each.because == rule]
 
 
 def _other(verdict: Reported) -> str:

@@ -9,7 +9,7 @@ from payment_sandbox.client.receiver import ReceivedWebhook
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer
 from payment_sandbox_verify.checks import Check, Checks, holds
 from payment_sandbox_verify.model.calls import Act, Advance
-from payment_sandbox_verify.model.records import START, Shop, after
+from payment_sandbox_verify.model.records import START, Order, Refund, Shop, after
 from payment_sandbox_verify.probing import Consequences, Probe
 from payment_sandbox_verify.samples import RETURN_URL, WEBHOOK_URL
 from payment_sandbox_verify.service import WEBHOOK_SECONDS, Service
@@ -104,9 +104,12 @@ class Walker:
         yield from _checks([] if is_read else judge.look())
         yield from _returns(driver)
         for number, order in enumerate(judge.shop.orders):
+            records: list[Order | Refund] = [order, *order.refunds]
             ids = [driver.names.orders[number], *driver.names.refunds[number]]
-            for order_id, record in zip(ids, (order, *order.refunds), strict=True):
-                self._told.append(Told(order_id, len(record.webhooks), record.status, driver.project))
+            self._told += [
+                Told(order_id, len(record.webhooks), record.status, driver.project)
+                for order_id, record in zip(ids, records, strict=True)
+            ]
 
     def _webhooks(self, service: Service) -> Checks:
         """Hear the webhooks of every order; one more than there are changes is one too many."""
@@ -122,23 +125,27 @@ class Walker:
         yield from self._repeated(service)
         service.pause(RETRY_SECONDS if missing else 0.0)  # for those that found no open door
         for told in self._told:
-            heard = [
-                service.webhook_of(told.id, nth=nth + 1, within_seconds=0) for nth in range(told.changes)
-            ]
-            yield from (each for webhook in heard if webhook for each in of_webhook(webhook, told.project))
-            if None in heard and told in missing:
-                how = (
-                    f"{heard.index(None)} of {told.changes} webhooks came for an order that is {told.status}"
-                )
-                yield holds("SET-55" if told.changes == 1 else "HOOK-02", False, how)
+            yield from _heard(service, told)
 
     def _repeated(self, service: Service) -> Checks:
         quiet = QUIET_SECONDS
         for told in self._told:
             more = service.webhook_of(told.id, nth=told.changes + 1, within_seconds=quiet)
             quiet = 0.0
-            how = f"{told.changes + 1} webhooks came for {told.changes} changes of an order that is {told.status}"
+            how = f"{told.changes + 1} webhooks came for {told.changes} changes"
+            how += f" of an order that is {told.status}"
             yield holds("HOOK-02" if told.changes else "SET-55", more is None, how)
+
+
+def _heard(service: Service, told: Told) -> Checks:
+    """Hear each webhook of an order."""
+    for nth in range(1, told.changes + 1):
+        webhook = service.webhook_of(told.id, nth=nth, within_seconds=0)
+        if webhook is None:
+            how = f"{nth - 1} of {told.changes} webhooks came for an order that is {told.status}"
+            yield holds("SET-55" if told.changes == 1 else "HOOK-02", False, how)
+            return
+        yield from of_webhook(webhook, told.project)
 
 
 def _proven(judge: Judge, before: set[str]) -> list[str]:
