@@ -8,6 +8,9 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.web.bodies import nests_deeper
 
+Json = dict[str, Any]
+"""A JSON object."""
+
 
 class _Missing:
     """What a field that is not there has for a value."""
@@ -22,7 +25,7 @@ DEPTH_MAX: Final = 100
 EACH_ITS_OWN: Final = re.compile(  # in linear time: a text may be long
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
 )
-_STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class ServiceAnswer(NamedTuple):
@@ -58,16 +61,26 @@ class ServiceAnswer(NamedTuple):
         """The value at a place such as ``transactions[0].status``; ``MISSING`` if there is none."""
         return value_at(self.data, place)
 
+    def listed(self, place: str) -> list[Any]:
+        """The list at a place; an empty one if there is none."""
+        value = self.at(place)
+        return value if isinstance(value, list) else []
+
 
 def value_at(data: Any, place: str) -> Any:
     """The value at a place in a JSON document; ``MISSING`` if there is none."""
     value = data
-    for index, key in _STEP.findall(place):
+    for index, key in STEP.findall(place):
         try:
             value = value[int(index)] if index else value[key]
         except (KeyError, IndexError, TypeError):
             return MISSING
     return value
+
+
+def plain(value: Any) -> Any:
+    """A value, or None where there is none."""
+    return None if value is MISSING else value
 
 
 def anonymous(text: str) -> str:

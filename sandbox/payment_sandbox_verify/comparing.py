@@ -8,11 +8,12 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.loading import LOADING
 from payment_sandbox_verify.answer import anonymous
-from payment_sandbox_verify.checks import REFUSED, Check, passive
+from payment_sandbox_verify.checks import REFUSED, Check
 from payment_sandbox_verify.differences import settings_of
 from payment_sandbox_verify.probing import Progress, Reported, Verdict
 from payment_sandbox_verify.recorded import Mirror, RecordedCall, settings_at_start
 from payment_sandbox_verify.service import REFUNDED, Names, Service, reverse
+from payment_sandbox_verify.shapes import passive
 from payment_sandbox_verify.verifying import (
     MODEL_KEY,
     VerificationResult,
@@ -205,9 +206,17 @@ def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | Non
                 yield f"{verdict.value:{VERDICT_WIDTH}}  {each.rule:7}  {texts[each.rule]}"
                 if each.how and verdict is not Verdict.AGREES:
                     yield f"{'':{VERDICT_WIDTH}}           {printable(each.how)}"
+                hidden = hidden_by(each.rule, verdicts)
+                if hidden:
+                    yield f"{'':{VERDICT_WIDTH}}           which hides {', '.join(hidden)}"
                 other = beside.get(each.rule) if beside is not None else None
                 if other is not None and (other.verdict, other.how) != (verdict, each.how):
                     yield f"{'':{VERDICT_WIDTH}}           the other server {_other(other)}"
+
+
+def hidden_by(rule: str, verdicts: Mapping[str, Reported]) -> list[str]:
+    """The rules of which nothing is known because this one differs."""
+    return [each.rule for each in verdicts.values() if each.because == rule]
 
 
 def _other(verdict: Reported) -> str:

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox_verify.answer import ServiceAnswer, anonymous, value_at
-from payment_sandbox_verify.checks import is_order
 from payment_sandbox_verify.samples import CARD, CUSTOMER
 from payment_sandbox_verify.service import ORDERS
+from payment_sandbox_verify.shapes import is_order
 
 EXPLAIN: Final = "Sandbox-Explain"
 INVALID: Final = "ValidationError"

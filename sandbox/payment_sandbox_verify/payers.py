@@ -96,6 +96,17 @@ class FormPayer:
         """Press ``cancel``."""
         return self._press(url, CANCEL)
 
+    def choose(self, url: str, method: str) -> None:
+        """Press the button of a method on the hosted page.
+
+        Raises:
+            CannotTell: there is none.
+        """
+        page = self.visit(url)
+        if method not in page.buttons:
+            raise CannotTell(f"its hosted page has no button {method!r} that a program could press")
+        self._submit(page, method)
+
     def _press(self, url: str, value: str) -> str | None:
         page, went = self._ask("GET", url)
         if value not in page.buttons and CARD in page.buttons:
@@ -146,6 +157,10 @@ class HandPayer:
     def visit(self, url: str) -> HtmlPage:
         """Open a page: no person is needed for that."""
         return self._pages.visit(url)
+
+    def choose(self, url: str, method: str) -> None:
+        """Choose a method: no person is needed for that."""
+        self._pages.choose(url, method)
 
     def pay(self, url: str, what: str) -> str | None:
         """Ask for a payment.

@@ -30,11 +30,20 @@ class Probe(NamedTuple):
 
 
 class Reported(NamedTuple):
-    """The verdict on a rule, and how it differs or why nobody can tell."""
+    """The verdict on a rule, and how it differs or why nobody can tell; ``because`` of which other rule."""
 
     rule: str
     verdict: Verdict
     how: str = ""
+    because: str = ""
+
+
+class Consequences(CannotTell):
+    """A difference hides what follows; the text says how."""
+
+    def __init__(self, rule: str, how: str) -> None:
+        super().__init__(f"{rule} differs, and hides it: {how}")
+        self.rule = rule
 
 
 PROBES: Final[list[Probe]] = []
@@ -71,18 +80,18 @@ def _asked(each: Probe, service: Service) -> Iterator[Check | Reported]:
     """Run one probe."""
     service.begin(each.name)
     reached: set[str] = set()
-    why = "the probe did not get that far"
+    why, because = "the probe did not get that far", ""
     try:
         for check in each.run(service):
             reached.add(check.rule)
             yield check
     except CannotTell as reason:
-        why = str(reason)
+        why, because = str(reason), reason.rule if isinstance(reason, Consequences) else ""
     except UNREADABLE as error:
         why = f"an answer could not be read: {type(error).__name__}: {error}"
     for rule in each.rules:
         if rule not in reached:
-            yield Reported(rule, Verdict.UNKNOWN, why)
+            yield Reported(rule, Verdict.UNKNOWN, why, because)
 
 
 def sum_up(results: Iterable[Check | Reported]) -> dict[str, Reported]:

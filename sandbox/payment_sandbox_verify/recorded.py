@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox.client.replaying import CONDITIONS, ETAG, NO_WEBHOOKS, TAG
-from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parsed, value_at
-from payment_sandbox_verify.checks import REFUSED, Check, holds, shown
+from payment_sandbox_verify.checks import Check, holds
 from payment_sandbox_verify.differences import EXPLAIN
 from payment_sandbox_verify.fields import Leaf, are_alike, is_owed, leaves, rule_of_call, rule_of_field
 from payment_sandbox_verify.samples import INVOICE, TRANSFER
@@ -155,15 +154,6 @@ ACTIONS_TO: Final = {  # what somebody did, if a status was reached
     "cancelled": ("customer cancel", "screening decline"),
     "error": ("customer fail", "processor fail", "screening error"),
 }
-EVENTS: Final = re.compile(r"\bevents\[")  # those of a poll in between are not in the recording
-VALUES: Final = (  # of other fields it matters that they are there
-    *(field.name for field in SENT_FIELDS if field.is_plain),
-    *("status", "amount", "currency", "flags", "payment_methods", "payment_method"),
-    *("balance", "credit_debit", "product_type", "channel"),
-    *("capture_mode", "is_capturable", "is_fully_captured", "one_click_type", "recurring_type"),
-    *("captured", "original", "remaining", "voided", "quantity", "type", "vat_percentage"),
-    *("amount_changeable", "one_off", "size"),
-)
 
 
 class Mirror:
@@ -315,10 +305,9 @@ class Mirror:
             yield from self._compared_values(theirs, ours)
             return
         rule = ours.headers.get(EXPLAIN, "").partition(" ")[0] or call
-        refusal = theirs if theirs.status in REFUSED else None
         how = f"{theirs.call}: {theirs.summary}, the sandbox {ours.summary}: {ours.at('error.value')}"
         is_so = theirs.is_success == ours.is_success
-        yield Check(rule, is_so, "" if is_so else how, refusal)
+        yield Check(rule, is_so, "" if is_so else how, theirs)
         if is_so:
             yield holds("SET-08", theirs.status == ours.status, how)
 
@@ -354,10 +343,7 @@ def _compared_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
     rule = rule_of_field(theirs, leaf.place)
     if leaf.place == "status" and theirs.method == "POST" and rule == "STA-01":
         rule = rule_of_beginning(theirs.sent)
-    problem = leaf.problem
-    if problem is None and leaf.name in VALUES and not EVENTS.search(leaf.place) and leaf.there != leaf.here:
-        problem = f"{leaf.place} is {shown(leaf.there)}, not {shown(leaf.here)}"
-    return holds(rule, problem is None, f"{theirs.call}: {problem}")
+    return holds(rule, leaf.difference is None, f"{theirs.call}: {leaf.difference}")
 
 
 def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
+from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous, parsed
 from payment_sandbox_verify.checks import CannotTell, NotVerified
@@ -103,6 +104,14 @@ class Payer(Protocol):
         """Cancel at a page; the same."""
         ...
 
+    def choose(self, url: str, method: str) -> None:
+        """Choose a method at a hosted page.
+
+        Raises:
+            CannotTell: it cannot be chosen.
+        """
+        ...
+
 
 class Service:
     """A server of this API, of which only its address and a key are known."""
@@ -142,6 +151,7 @@ class Service:
         self.codes = 0  # QR requests, which nobody can take back
         self._probe = ""
         self._times_asked: Counter[tuple[Any, ...]] = Counter()
+        self._origins: dict[str, int] = {}  # of each order, how it was asked for and what was done with it
         self.repeated = 0  # calls that were made again
         self._answer_seconds = answer_seconds
         self._failed = 0  # calls in a row that nothing answered
@@ -191,8 +201,12 @@ class Service:
         if _creates(answer.method, answer.path):
             if answer.is_success and answer.at("id") is not MISSING:
                 self.made.add(str(answer.at("id")))
+                self._origins[str(answer.at("id"))] = hash(answer.asked)
             else:
                 self.made.refused()
+        elif answer.method != "GET":
+            for order_id in set(answer.path.split("/")) & self._origins.keys():
+                self._origins[order_id] = hash((answer.asked, answer.is_success))
         self.is_asking = False
         self.codes += answer.is_success and (answer.method, answer.path) == ("POST", CODES)
 
@@ -210,7 +224,11 @@ class Service:
         data: bytes | None,
         key: str | None,
     ) -> tuple[Any, ...]:
-        """What is asked and by whom, without identifiers of the service; the nth time."""
+        """What is asked and by whom, without identifiers of the service; the nth time.
+
+        An order in the path is one that was asked for in the same words, and with which the same was done.
+        """
+        path = UUID.sub(lambda found: str(self._origins.get(found[0], "")), path)
         what = "" if body is None and data is None else repr(body) if body is not None else repr(data)
         asked = (self._probe, method, *(anonymous(text) for text in (path, what)), tuple(headers), key)
         self._times_asked[asked] += 1
@@ -346,11 +364,11 @@ class Service:
         self._reached.answer_with(*statuses, delay=delay_seconds)
 
     def webhook_of(
-        self, order: ServiceAnswer, *, nth: int = 1, within_seconds: float = WEBHOOK_SECONDS
+        self, order_id: str, *, nth: int = 1, within_seconds: float = WEBHOOK_SECONDS
     ) -> ReceivedWebhook | None:
         """The first webhook of an order, or its ``nth``, as soon as it comes; None if it is not in time."""
         try:
-            return self._reached.wait_for(str(order.at("id")), within_seconds, nth=nth)
+            return self._reached.wait_for(order_id, within_seconds, nth=nth)
         except TimeoutError:
             return None
 

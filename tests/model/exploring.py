@@ -19,21 +19,21 @@ from payment_sandbox_verify.model.calls import (
     Void,
 )
 from payment_sandbox_verify.model.records import Order, Shop
-from tests.model.alphabet import (
+from payment_sandbox_verify.walking.alphabet import (
     AMOUNT,
     CARD,
     FULL,
     LINES,
-    OWN_URL,
-    about_order,
     codes,
     creations,
-    deadlines,
-    scans,
+    needs,
     stored_cards,
 )
-from tests.model.driver import SessionDoor
-from tests.model.judge import FROM_START, WEBHOOK_URL, Judge, Saved
+from tests.model.alphabet import around_order, deadlines, scans
+from tests.model.driver import SessionCaller
+from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Saved
+
+OWN_URL: Final = "http://127.0.0.1:9/own"
 
 
 @dataclass
@@ -62,10 +62,15 @@ def untimed(shop: Shop) -> Shop:
     return replace(shop, orders=tuple(merged(order) for order in shop.orders))
 
 
+def with_own_url(method: str) -> Create:
+    """An order with a webhook address of its own."""
+    return Create(AMOUNT, method, webhook_url=OWN_URL, **(needs(method) if method else FULL))
+
+
 def next_calls(shop: Shop) -> Iterator[Call]:
     """Everything to try with the first order, its deadlines and the codes."""
     if shop.orders:
-        yield from about_order(shop, 0)
+        yield from around_order(shop, 0)
     yield from (call for call in deadlines(shop) if not isinstance(call, Answer) or shop.orders)
     yield from scans(shop)
     if shop.cards and len(shop.orders) == 1:
@@ -78,7 +83,7 @@ def spread(tried: Sequence[Call], most: int, number: int) -> list[Call]:
     return [tried[(number + place * count // most) % count] for place in range(most)]
 
 
-def explore(judge: Judge, first: Sequence[Call], length: int, most: int) -> Explored:
+def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) -> Explored:
     """Try every sequence that begins with one of these calls, up to a length or a number of transitions.
 
     If there are more, each level has its share of them, and so has each state of a level.
@@ -101,7 +106,7 @@ def explore(judge: Judge, first: Sequence[Call], length: int, most: int) -> Expl
                     seen.add(untimed(judge.shop))
                     following.append((judge.save(), next_calls))
         level = following
-    explored.states, explored.silent, explored.rules = len(seen), judge.silent, judge.rules
+    explored.states, explored.silent, explored.rules = len(seen), judge.silent, Counter(judge.rules)
     return explored
 
 
@@ -116,8 +121,10 @@ def explored_in_a_project(
 ) -> Explored:
     """Explore the orders of a method in a project of its own."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
-        door = SessionDoor(project.session, project.base_url)
-        return explore(Judge(door, Shop(mode=mode)), [*creations(method)], length, most)
+        caller = SessionCaller(project.session, project.base_url)
+        return explore(
+            ControlJudge(caller, Shop(mode=mode)), [*creations(method), with_own_url(method)], length, most
+        )
 
 
 PLACES: Final[dict[str, tuple[Call, ...]]] = {
@@ -175,13 +182,13 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
     "an authorization of which a line was captured": (
         Create(AMOUNT, "pay-later-a", **FULL),
         Act(0, "customer", "pay"),
-        Capture(0, 0, lines=(("a", 1),)),
+        Capture(0, 0, lines=(("socks", 1),)),
     ),
     "an authorization of which a line was captured and a line voided": (
         Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
         Act(0, "customer", "pay"),
-        Capture(0, 0, lines=(("a", 1),)),
-        Void(0, 0, lines=(("b", 1),)),
+        Capture(0, 0, lines=(("socks", 1),)),
+        Void(0, 0, lines=(("post", 1),)),
     ),
     "a captured authorization that has expired": (
         Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
@@ -215,7 +222,7 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
 def explored_from(server: PaymentSandboxServer, place: str, length: int, most: int) -> Explored:
     """Explore every sequence that begins there, in mode ``live``."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode="live") as project:
-        judge = Judge(SessionDoor(project.session, project.base_url), Shop(mode="live"))
+        judge = ControlJudge(SessionCaller(project.session, project.base_url), Shop(mode="live"))
         for call in PLACES[place]:
             judge.do(call)
         return explore(judge, [*next_calls(judge.shop)], length, most)

@@ -16,11 +16,13 @@ from hypothesis.stateful import (
 )
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from payment_sandbox_verify.model.calls import Answer, Outcome
+from payment_sandbox_verify.model.calls import Answer
 from payment_sandbox_verify.model.records import METHODS, Shop
-from tests.model.alphabet import about_order, codes, creations, deadlines, scans, stored_cards
-from tests.model.driver import Door, SessionDoor
-from tests.model.judge import FROM_START, WEBHOOK_URL, Judge
+from payment_sandbox_verify.walking.alphabet import codes, creations, stored_cards
+from payment_sandbox_verify.walking.driver import MerchantCaller
+from tests.model.alphabet import around_order, deadlines, scans
+from tests.model.driver import SessionCaller
+from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge
 
 METHOD_OR_PAGE = ("", *METHODS)
 ORDERS = 3
@@ -29,7 +31,7 @@ ORDERS = 3
 class Begun(NamedTuple):
     """A project: the way to it, what closes it, and what restarts its server."""
 
-    door: Door
+    caller: MerchantCaller
     close: Callable[[], object] = lambda: None
     restart: Callable[[], object] | None = None
 
@@ -43,7 +45,7 @@ def in_process(server: PaymentSandboxServer) -> Begin:
 
     def begin(asked: dict[str, Any]) -> Begun:
         project = server.project(asked)
-        return Begun(SessionDoor(project.session, project.base_url), project.close)
+        return Begun(SessionCaller(project.session, project.base_url), project.close)
 
     return begin
 
@@ -56,7 +58,7 @@ def over_http(*urls: str, restart: Callable[[], object] | None = None) -> Begin:
         session.trust_env = False
         made = session.post(f"{urls[0]}/control/projects/", json=asked).json()
         session.auth = (made["api_key"], "")
-        return Begun(SessionDoor(session, *urls), session.close, restart)
+        return Begun(SessionCaller(session, *urls), session.close, restart)
 
     return begin
 
@@ -67,13 +69,13 @@ class Walk(RuleBasedStateMachine):
     begin: Begin
     begun: Begun | None = None
     orders_max = ORDERS
-    judge: Judge
+    judge: ControlJudge
 
     @initialize(mode=st.sampled_from(["test", "live"]), status=st.sampled_from(["completed", "accepted"]))
     def start(self, mode: str, status: str) -> None:
         asked = {"clock": FROM_START, "webhook_url": WEBHOOK_URL, "mode": mode, "authorized_status": status}
         self.begun = type(self).begin(asked)
-        self.judge = Judge(self.begun.door, Shop(mode=mode, authorized_status=status))
+        self.judge = ControlJudge(self.begun.caller, Shop(mode=mode, authorized_status=status))
 
     @precondition(lambda self: len(self.judge.shop.orders) < self.orders_max)
     @rule(method=st.sampled_from(METHOD_OR_PAGE), data=st.data())
@@ -97,7 +99,7 @@ class Walk(RuleBasedStateMachine):
 
     def try_something(self, data: st.DataObject) -> None:
         number = data.draw(st.integers(0, len(self.judge.shop.orders) - 1))
-        self.judge.do(data.draw(st.sampled_from(about_order(self.judge.shop, number))))
+        self.judge.do(data.draw(st.sampled_from(around_order(self.judge.shop, number))))
 
     @rule(data=st.data())
     def pass_time(self, data: st.DataObject) -> None:
@@ -120,7 +122,7 @@ class Walk(RuleBasedStateMachine):
         assert self.begun is not None
         assert self.begun.restart is not None
         self.begun.restart()
-        self.judge.compare([Outcome(200, self.judge.shop)])
+        self.judge.look()
         self.judge.driver.send(Answer(self.judge.shop.is_reachable))
 
     def teardown(self) -> None:

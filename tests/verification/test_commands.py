@@ -120,7 +120,7 @@ def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path:
     assert lines[
         lines.index("differs         SET-38   authorized card or pay-later-a: completed, is_capturable") + 1
     ] == (f"{'':25}status is 'accepted', not 'completed'")
-    assert any(line.startswith("could not tell  GPAY-01") for line in lines)
+    assert any(line.startswith("could not tell  GPAY-02") for line in lines)
     assert "differences.yaml copies 2 of 2: payment-sandbox serve --project differences.yaml" in lines
     assert "rules agree, 2 differ," in ran.stdout
     written = (tmp_path / "differences.yaml").read_text(encoding="utf-8")

@@ -126,6 +126,9 @@ class Nobody:
 
     cancel = pay
 
+    def choose(self, url: str, method: str) -> None:
+        raise AssertionError("nobody gets that far")
+
 
 HOSTILE: dict[str, tuple[Answer, str]] = {
     "html": (says(200, b"<html>hello</html>", "text/html"), "with no order that has id and status"),

@@ -9,7 +9,8 @@ from payment_sandbox_verify.model.records import Line, Shop
 class Outcome(NamedTuple):
     """One allowed answer, and the state that follows it.
 
-    ``assumption`` is its number where the specification leaves a choice, and the contract made it.
+    The first of ``rules`` is the closest; a refusal instead breaks ``accepted``. ``assumption`` is its number
+    where the specification leaves a choice, and the contract made it.
     """
 
     status: int
@@ -17,6 +18,7 @@ class Outcome(NamedTuple):
     type: str = ""  # of the error; "" for any
     rules: tuple[str, ...] = ()
     assumption: str = ""
+    accepted: tuple[str, ...] = ()
 
 
 Outcomes = tuple[Outcome, ...]
@@ -33,12 +35,11 @@ class Refusal(NamedTuple):
 
 IMPOSSIBLE: Final = Refusal(409, "", ("CTL-20",))
 NOT_FOUND: Final = Refusal(404, "NotFound", ("SET-08",))
-STALE: Final = Refusal(412, "PreconditionFailed", ("SET-33", "IFM-01", "IFM-02"))
 
 
-def allow(status: int, shop: Shop, *rules: str, by: str = "") -> Outcome:
+def allow(status: int, shop: Shop, *rules: str, by: str = "", accepted: tuple[str, ...] = ()) -> Outcome:
     """An answer, the state after it, and the rules and the assumption that say so."""
-    return Outcome(status, shop, "", rules, by)
+    return Outcome(status, shop, "", (*rules, *accepted), by, accepted or rules[:1])
 
 
 def refuse(shop: Shop, *refusals: Refusal) -> Outcomes:

@@ -114,6 +114,18 @@ def authorization_ends(shop: Shop, number: int, index: int) -> Shop:
     return set_authorization(shop, number, index, replace(authorization, is_expired=True))
 
 
+def ended(before: Order, order: Order) -> tuple[str, ...]:
+    """The rules of what ended by itself between two states of an order, the closest first."""
+    if order.status == before.status and order.captured == before.captured:
+        return ()
+    mine = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
+    if mine is not None and mine.is_delayed:
+        return "SET-44", "CAP-05", "CAP-07"
+    if mine is not None:
+        return ("SET-42",) if mine.captured else ("SET-41", "CAP-03")
+    return ("ORD-12",) if order.is_hosted else ("SET-35",)
+
+
 def page_expires(shop: Shop, number: int) -> Shop:
     """The hosted page expires, and the open attempt with it (ORD-12, A12)."""
     order = shop.orders[number]

@@ -23,6 +23,10 @@ from payment_sandbox_verify.model.money import is_amount
 from payment_sandbox_verify.model.records import METHODS, Attempt, Code, Order, Shop, after
 
 NOT_COMPLETABLE: Final = Refusal(409, "NotCompletableInTestMode", ("SEPA-04", "SET-62"))
+PAID: Final = {
+    "first one-click": ("STA-08", "FLOW-04", "CARD-20"),
+    "first recurring": ("STA-09", "FLOW-07", "CARD-20"),
+}
 SCREENINGS: Final = {"approve": "passed", "decline": "declined", "error": "error"}
 
 
@@ -49,9 +53,10 @@ def visits(shop: Shop, call: Act) -> Outcomes:
     if order.is_hosted and order.is_active and not order.attempts:
         unchanged = changes.change(shop, call.order, replace(order, has_acted=True))
         return allow(200, changes.visit(shop, call.order), "SET-36"), allow(200, unchanged)
-    if payable(order) is None:
+    index = payable(order)
+    if index is None:
         return allow(200, shop), *refuse(shop, IMPOSSIBLE)
-    return (allow(200, changes.visit(shop, call.order), "STA-04", "STA-05", "STA-06", "STA-07", "SET-36"),)
+    return (allow(200, changes.visit(shop, call.order), order.attempts[index].facts.visited, "GEN-06"),)
 
 
 def pays(shop: Shop, call: Act) -> Outcomes:
@@ -63,11 +68,13 @@ def pays(shop: Shop, call: Act) -> Outcomes:
     if index is None:
         return refuse(shop, IMPOSSIBLE)
     seen = changes.visit(shop, call.order)
-    method = METHODS[seen.orders[call.order].attempts[index].method]
+    attempt = seen.orders[call.order].attempts[index]
+    method = attempt.facts
     if call.card == "declined" and method.has_flows:  # only the card has them
         return (allow(200, changes.end_attempt(seen, call.order, index, "error"), "SET-28", by="A11"),)
     done = changes.pay(seen, call.order, index)
-    return (allow(200, done, "SET-38", "SET-39", "GEN-05", "STA-08", "STA-09", by="A32"),)
+    by_kind = ("SET-38", "CAP-01") if attempt.capture_mode else (method.paid, "GEN-05")
+    return (allow(200, done, *PAID.get(attempt.flow, ()), *by_kind, by="A32"),)
 
 
 def gives_up(shop: Shop, call: Act) -> Outcomes:
@@ -218,7 +225,13 @@ def scan(shop: Shop, call: Scan) -> Outcomes:
 
 def advance(shop: Shop, call: Advance) -> Outcomes:
     """All that is due happens at its own time (CTL-13)."""
-    return (allow(200, changes.run_until(shop, after(shop.now, call.by)), "CTL-13"),)
+    done = changes.run_until(shop, after(shop.now, call.by))
+    ends = [
+        rule
+        for before, order in zip(shop.orders, done.orders, strict=True)
+        for rule in changes.ended(before, order)
+    ]
+    return (allow(200, done, "CTL-13", *ends),)
 
 
 def answer(shop: Shop, call: Answer) -> Outcomes:

@@ -28,6 +28,7 @@ from payment_sandbox_verify.model.records import (
     SCREENING_TAKES,
     Attempt,
     Code,
+    Method,
     Order,
     Refund,
     Shop,
@@ -40,6 +41,7 @@ DECLINED_CHARGE: Final = 66604
 FAILING_REFUND: Final = 66605
 FAILS_AFTER: Final = timedelta(minutes=1)
 FLOWS: Final = {"first one-click", "one-click", "first recurring", "recurring"}
+OF_STORED_CARDS: Final = ("TX-13", "CARD-21")
 CAPTURES: Final = {"": "END-11", "lines": "END-13", "amount": "END-14"}
 
 
@@ -61,7 +63,7 @@ def order_refusals(shop: Shop, call: Create) -> list[Refusal]:
         refusals += invalid(True, "ORD-11", "TRQ-03", "SET-21")
     usable = [method for method in call.offered if method in METHODS and is_offered(shop, call, method)]
     refusals += invalid(any(method not in METHODS for method in call.offered), "ORD-13")
-    return refusals + invalid(bool(call.offered) and not usable and not call.method, "ORD-13", "FLOW-12")
+    return refusals + invalid(bool(call.offered) and not usable and not call.method, "ORD-13")
 
 
 def attempt_refusals(shop: Shop, call: Create) -> list[Refusal]:
@@ -69,24 +71,34 @@ def attempt_refusals(shop: Shop, call: Create) -> list[Refusal]:
     if call.method not in METHODS:
         return invalid(bool(call.method), "TRQ-02", "GEN-02")
     facts, modes = METHODS[call.method], {"", "manual", "delayed"}
-    refusals = invalid(not is_offered(shop, call, call.method), "SET-61", "PLA-01", "INV-01", "ORD-16")
-    refusals += invalid(call.capture_mode not in (modes if facts.authorizes else {""}), "TRQ-06", "CAP-01")
-    refusals += invalid("issuer_id" in facts.needs and call.issuer != "known", "IDR-01", "IDR-06")
+    refusals = invalid(not facts.is_testable and shop.mode == "test", *facts.rules, "SET-61")
+    refusals += invalid(call.capture_mode not in modes, "TRQ-06")
+    refusals += invalid(bool(call.capture_mode) and not facts.authorizes, "CAP-01")
+    refusals += missing_needs(facts, call)
     return refusals + (card_refusals(shop, call) if facts.has_flows else [])
+
+
+def missing_needs(facts: Method, call: Create) -> list[Refusal]:
+    """Refuse a transaction without what its method needs (PLA-01, INV-01, INV-02, ORD-16, IDR-01, IDR-06)."""
+    by_lines = ("INV-01" if facts.is_invoice else "PLA-01", "ORD-16")
+    refusals = invalid("order_lines" in facts.needs and not call.lines, *by_lines)
+    refusals += invalid("customer" in facts.needs and not call.customer, "INV-02")
+    is_unknown = "issuer_id" in facts.needs and call.issuer != "known"
+    return refusals + invalid(is_unknown, "IDR-06" if call.issuer else "IDR-01")
 
 
 def card_refusals(shop: Shop, call: Create) -> list[Refusal]:
     """Stored cards: token, CVC, amount and year of a series (CARD-10 to CARD-14, LIM-07 to LIM-11)."""
-    refusals = invalid(call.flow not in FLOWS | {""}, "CARD-10", "CARD-11")
+    refusals = invalid(call.flow not in FLOWS | {""}, "CARD-11")
     if call.flow not in {"one-click", "recurring"}:
         return refusals + invalid(call.card is not None, "CARD-12")  # A44
     cards = dict(enumerate(shop.cards))
     card = cards.get(len(cards) if call.card is None else call.card)
     refusals += invalid(call.flow == "one-click" and not call.cvc, "CARD-14", "LIM-11")
     if card is None or card.flow != call.flow:
-        return refusals + invalid(True, "CARD-12", "CARD-13")
+        return refusals + invalid(True, "CARD-12" if call.flow == "one-click" else "CARD-13")
     if call.flow == "recurring":
-        refusals += invalid(call.amount != card.amount, "LIM-07")
+        refusals += invalid(call.amount != card.amount, "LIM-07", "SET-64")
         if shop.now >= card.valid_until:
             refusals.append(Refusal(409, "RecurringSeriesExpired", ("LIM-08",)))
     return refusals
@@ -102,16 +114,34 @@ def create(shop: Shop, call: Create) -> Outcomes:
     facts["webhook_url"] = call.webhook_url
     order = Order(call.amount, "new", expires, description=call.description, **facts)  # type: ignore[arg-type]
     if not call.method:
-        return (allow(201, changes.add_order(shop, order), "STA-03", "GEN-01", "FLOW-01"),)
+        rule = "FLOW-01" if call.period else "ORD-13" if call.offered else "GEN-01"
+        return (allow(201, changes.add_order(shop, order), "STA-03", accepted=(rule,)),)
     attempt, rules = begun(shop, order, new_attempt(shop, order, call))
+    rules, accepted = rules + by_request(call), accepting(call)
     if attempt.status == "paid":
         number, unpaid = len(shop.orders), replace(order, attempts=(attempt,))
         paid = changes.pay(replace(shop, orders=(*shop.orders, unpaid)), number, 0)
         unseen = replace(paid.orders[number], has_acted=False)
-        return (allow(201, changes.change(paid, number, unseen), "END-02", *rules),)
+        return (allow(201, changes.change(paid, number, unseen), *rules, accepted=accepted),)
     status = "processing" if attempt.status == "pending" else attempt.status
     made = changes.add_order(shop, replace(order, status=status, attempts=(attempt,)))
-    return (allow(201, made, "END-02", *rules),)
+    return (allow(201, made, *rules, accepted=accepted),)
+
+
+def by_request(call: Create) -> tuple[str, ...]:
+    """The rules that depend on what is in a request."""
+    of_period = () if call.period else (*METHODS[call.method].by_default, "TRQ-04")
+    return of_period + (("LINE-08",) if call.lines else ())
+
+
+def accepting(call: Create) -> tuple[str, ...]:
+    """The rules that a refusal of a creation breaks, the closest first."""
+    later = {"one-click": ("FLOW-05", "LIM-10"), "recurring": ("FLOW-08",)}
+    if call.flow:
+        return later.get(call.flow, ("CARD-04",))
+    if call.capture_mode and METHODS[call.method].has_flows:
+        return ("CARD-03", "CAP-01")
+    return METHODS[call.method].rules
 
 
 def new_attempt(shop: Shop, order: Order, asked: Create) -> Attempt:
@@ -132,11 +162,14 @@ def begun(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[st
         return replace(attempt, status="pending"), ("STA-10", "SEPA-01", "SET-55")
     if attempt.flow == "recurring":
         due = shop.now + RECURRING_SETTLES_AFTER
-        return replace(attempt, status="processing", due=due), ("STA-12", "FLOW-08", "FLOW-09")
+        return replace(attempt, status="processing", due=due), ("STA-12", "FLOW-09", *OF_STORED_CARDS)
     if attempt.flow == "one-click":
         is_declined = order.amount == DECLINED_CHARGE
-        return replace(attempt, status="error" if is_declined else "paid"), ("STA-11", "FLOW-05", "FLOW-06")
-    return (replace(attempt, status="paid"), ("STA-17",)) if facts.is_invoice else (attempt, ("STA-02",))
+        status = "error" if is_declined else "paid"
+        return replace(attempt, status=status), ("STA-11", "FLOW-06", *OF_STORED_CARDS)
+    if facts.is_invoice:
+        return replace(attempt, status="paid"), ("STA-17",)
+    return attempt, ("SET-37", "PLA-02") if facts.screenings else ("STA-02",)
 
 
 def screened(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[str, ...]]:
@@ -160,13 +193,18 @@ def update(shop: Shop, call: Update) -> Outcomes:
     amount = changed.amount
     attempts = tuple(replace(attempt, amount=amount) for attempt in order.attempts)
     changed = replace(changed, attempts=attempts)
-    done = allow(200, changes.change(shop, call.order, changed), "SET-51", "ORD-06", by="A35")
+    done = allow(200, changes.change(shop, call.order, changed), updating(call), by="A35")
     refusals = invalid(not is_amount(amount), "SET-11")
     too_late = [Refusal(409, "OrderNotUpdatable", ("SET-52",))] * (amount != order.amount)
     if refusals or order.has_acted:
         return refuse(shop, *refusals, *too_late) or (done,)
     is_waiting = order.status == "new" or {attempt.status for attempt in attempts} == {"pending"}
     return (done,) if is_waiting else (done, *refuse(shop, *too_late))
+
+
+def updating(call: Update) -> str:
+    """The rule of an update."""
+    return "SET-51" if call.amount is None else "SET-52"
 
 
 def cancel(shop: Shop, call: Cancel) -> Outcomes:
@@ -178,7 +216,8 @@ def cancel(shop: Shop, call: Cancel) -> Outcomes:
         return refuse(shop, Refusal(409, "OrderNotCancellable", ("SET-50",)))
     attempts = tuple(changes.superseded(attempt) for attempt in order.attempts)
     ended = replace(order, status="cancelled", attempts=attempts)
-    return (allow(200, changes.change(shop, call.order, ended), "END-07", "SET-50", by="A34"),)
+    of_invoices = ("INV-05", "REF-02") if order.is_invoice else ()
+    return (allow(200, changes.change(shop, call.order, ended), "SET-50", "END-07", *of_invoices, by="A34"),)
 
 
 def capture(shop: Shop, call: Capture) -> Outcomes:
@@ -190,7 +229,11 @@ def capture(shop: Shop, call: Capture) -> Outcomes:
         return refuse(shop, *refusals)
     taken = money.captured(order, attempt.authorization, call)
     done = changes.set_authorization(shop, call.order, call.attempt, taken)
-    return (allow(200, done, CAPTURES[call.style], "END-12", "SET-46", "SET-47", "STA-19"),)
+    facts = attempt.facts
+    by_lines = ("STA-19", "LDET-03") if call.lines else ()
+    rules = ("SET-40" if facts.is_invoice and not taken.rest else "SET-47", *by_lines)
+    more = ("INV-03",) if facts.is_invoice else ("PLA-03",) if facts.screenings else ("CAP-02",)
+    return (allow(200, done, *rules, accepted=(CAPTURES[call.style], *more, "END-12")),)
 
 
 def void(shop: Shop, call: Void) -> Outcomes:
@@ -202,8 +245,11 @@ def void(shop: Shop, call: Void) -> Outcomes:
         return refuse(shop, *refusals)
     less = money.voided(order, attempt.authorization, call)
     done = changes.set_authorization(shop, call.order, call.attempt, less)
-    rule = "END-15" if call.style == "lines" else "END-16"
-    return (allow(200, done, rule, "SET-46", "VOID-01", "VOID-02", "STA-20", by="A15"),)
+    rules = ("VOID-01",) if less.rest else ("SET-43", "VOID-02") if not less.captured else ("VOID-02",)
+    rules = (*rules, *(("STA-20",) if call.lines else ()))
+    more = ("PLA-04",) if attempt.facts.screenings and attempt.facts.has_page else ()
+    accepted = ("END-15" if call.style == "lines" else "END-16", *more)
+    return (allow(200, done, *rules, by="A15", accepted=accepted),)
 
 
 def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
@@ -220,7 +266,9 @@ def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
     fails = shop.now + FAILS_AFTER if cents == FAILING_REFUND else None
     refund = Refund(cents, "processing" if fails else "completed", quantities, fails, (Webhook(shop.now),))
     done = changes.change(shop, call.order, replace(order, refunds=(*order.refunds, refund)))
-    made = allow(201, done, "END-08" if call.lines else "END-10", "SET-48", "SET-49", by="A27")
+    by_invoice = ("INV-04",) if order.is_invoice else ()
+    accepted = ("END-08" if call.lines else "END-10", *by_invoice)
+    made = allow(201, done, "SET-48", "SET-49", by="A27", accepted=accepted)
     if call.lines is not None and money.has_voided(order, call.lines):
         return made, *refuse(shop, Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
     return (made,)
@@ -239,9 +287,9 @@ def bound_refusals(call: CreateCode) -> list[Refusal]:
     amount, smallest, largest = call.amount or 0, call.smallest, call.largest
     bounds = [bound for bound in (smallest, largest) if bound is not None]
     if not call.is_changeable or not all(is_amount(bound) for bound in bounds):
-        return invalid(bool(bounds), "QR-06", "QR-08")
-    refusals = invalid(largest is not None and largest <= amount, "QR-07")
-    return refusals + invalid(bool(amount) and (smallest or 0) >= amount, "QR-09")
+        return invalid(bool(bounds), "QR-06" if smallest is None else "QR-08")
+    refusals = invalid(bool(largest) and largest <= amount, "QR-07", "LIM-05")
+    return refusals + invalid(0 < amount <= (smallest or 0), "QR-09", "LIM-05")
 
 
 def create_code(shop: Shop, call: CreateCode) -> Outcomes:
@@ -252,4 +300,15 @@ def create_code(shop: Shop, call: CreateCode) -> Outcomes:
     expires, bounds = after(shop.now, call.expires_after or QR_LASTS), (call.smallest, call.largest)
     code = Code(call.amount or 0, call.is_changeable, *bounds, call.is_one_off, expires)
     made = replace(shop, codes=(*shop.codes, code))
-    return (allow(201, made, "END-18", "QR-03", "QR-12", "QR-15"),)
+    return (allow(201, made, accepted=taking(call)),)
+
+
+def taking(call: CreateCode) -> tuple[str, ...]:
+    """The rules that a refusal of a QR request breaks, the closest first."""
+    given = {
+        ("QR-09", "LIM-05"): call.smallest is not None,
+        ("QR-07", "LIM-05"): call.largest is not None,
+        ("QR-20", "LIM-03"): call.size != CreateCode.size,
+        ("QR-04",): call.is_changeable,
+    }
+    return next((rules for rules, is_given in given.items() if is_given), ("END-18",))

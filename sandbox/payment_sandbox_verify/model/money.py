@@ -55,7 +55,7 @@ def malformed(order: Order, call: Capture | MakeRefund) -> list[Refusal]:
     """Lines must be those of the order, quantities and amounts whole numbers from 1 on (LINE-04, SET-11)."""
     known = {line.id for line in order.lines}
     is_known = all(line in known and is_amount(quantity) for line, quantity in call.lines or ())
-    return invalid(call.lines == () or not is_known, "SET-08", "LINE-04") + invalid(
+    return invalid(call.lines == () or not is_known, "LINE-04") + invalid(
         call.amount is not None and not is_amount(call.amount), "LIM-02", "SET-11"
     )
 
@@ -102,7 +102,8 @@ def excess(order: Order, authorization: Authorization, call: Capture, kind: str)
         return refusals
     cents, _ = _asked(order, authorization, call)
     is_over = cents is None or not 1 <= cents <= authorization.rest
-    return [Refusal(409, kind, ("SET-47", "VOID-01"))] if is_over else []
+    rule = "SET-47" if kind == "CaptureExceedsRemainder" else "VOID-02"
+    return [Refusal(409, kind, (rule,))] if is_over else []
 
 
 def _asked(order: Order, authorization: Authorization, call: Capture) -> tuple[int | None, tuple[int, ...]]:
@@ -140,11 +141,11 @@ def voided(order: Order, authorization: Authorization, call: Void) -> Authorizat
 
 def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
     """Refuse a refund of more than was captured, less earlier refunds (SET-49, REF-01, END-09, A33)."""
-    by_lines = any(attempt.facts.is_invoice for attempt in order.attempts)
+    by_lines = order.is_invoice
     refusals = malformed(order, call) + invalid(call.lines is None and by_lines, "END-09")
     is_malformed = bool(refusals)
     if order.refundable == 0:
-        refusals.append(Refusal(409, "NothingToRefund", ("SET-49", "REF-01")))
+        refusals.append(Refusal(409, "NothingToRefund", ("REF-01",) if by_lines else ("SET-49",)))
     cents = 0 if is_malformed else asked_refund(order, call)[0]
     if cents is None or cents > order.refundable:
         refusals.append(Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
@@ -183,5 +184,5 @@ def asked_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int,
     taken = take(order.lines, refundable_quantities(order), call.lines)
     if taken is None:
         return None, none
-    by_lines = call.amount is None or any(attempt.facts.is_invoice for attempt in order.attempts)
+    by_lines = call.amount is None or order.is_invoice
     return (price(order.lines, taken) if by_lines else call.amount), taken

@@ -56,6 +56,10 @@ class Method(NamedTuple):
     is_testable: bool = True
     is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
     screenings: tuple[str, ...] = ()  # what its screening may answer instead of a pass
+    rules: tuple[str, ...] = ()  # that say that it is accepted, or that test mode refuses it
+    by_default: tuple[str, ...] = ("SET-65",)  # the rules of its period
+    visited: str = "SET-36"  # the rule of the first visit of its page
+    paid: str = "GEN-05"  # the rule of a payment in test mode
     has_flows: bool = False  # one-click and recurring (CARD-04)
 
     @property
@@ -65,17 +69,45 @@ class Method(NamedTuple):
 
 
 METHODS: Final = {
-    "credit-card": Method("PT30M", authorizes=True, has_flows=True),  # CARD-03, LIM-12, SET-65
-    "bank-transfer": Method("P30D", has_page=False, is_transfer=True),  # SEPA-01, SEPA-03, LIM-14
-    "bank-redirect-nl": Method("PT60M", needs=("issuer_id",)),  # IDR-01, LIM-13
-    "bank-redirect-be": Method("PT60M", is_testable=False),  # BRB-01, SET-61, SET-66
-    "bank-redirect-de": Method("PT60M"),  # BRD-01
-    "wallet-qr": Method("PT30M"),  # WQR-02
-    "wallet-web": Method("PT30M"),  # WWEB-01
-    "wallet-apple": Method("PT30M", is_testable=False),  # WAPP-01, SET-61
-    "wallet-google": Method("PT30M"),  # GPAY-05
+    "credit-card": Method(  # CARD-03, LIM-12, SET-65
+        "PT30M",
+        authorizes=True,
+        has_flows=True,
+        rules=("CARD-01",),
+        by_default=("LIM-12", "SET-65"),
+        visited="STA-04",
+        paid="CARD-06",
+    ),
+    "bank-transfer": Method(  # SEPA-01, LIM-14
+        "P30D",
+        has_page=False,
+        is_transfer=True,
+        rules=("SEPA-03", "SEPA-05"),
+        by_default=("LIM-14", "SET-67"),
+    ),
+    "bank-redirect-nl": Method(  # IDR-01, LIM-13
+        "PT60M",
+        needs=("issuer_id",),
+        rules=("IDR-02",),
+        by_default=("LIM-13", "SET-66"),
+        visited="STA-05",
+        paid="IDR-02",
+    ),
+    "bank-redirect-be": Method(
+        "PT60M", is_testable=False, rules=("BRB-01",), by_default=("SET-66",)
+    ),  # SET-61, SET-66
+    "bank-redirect-de": Method("PT60M", rules=("BRD-01",), by_default=("SET-66",)),
+    "wallet-qr": Method("PT30M", rules=("WQR-02",), visited="STA-06"),
+    "wallet-web": Method("PT30M", rules=("WWEB-01",), visited="STA-07"),
+    "wallet-apple": Method("PT30M", is_testable=False, rules=("WAPP-01",)),  # SET-61
+    "wallet-google": Method("PT30M", rules=("GPAY-01",)),  # GPAY-05
     "pay-later-a": Method(  # PLA-01, PLA-02, SET-68
-        "PT48H", authorizes=True, needs=("order_lines",), screenings=("declined", "needs-time", "error")
+        "PT48H",
+        authorizes=True,
+        needs=("order_lines",),
+        screenings=("declined", "needs-time", "error"),
+        rules=("PLA-05",),
+        by_default=("SET-68",),
     ),
     "invoice-later-b": Method(  # INV-01, INV-02, SET-67
         "P30D",
@@ -83,6 +115,8 @@ METHODS: Final = {
         authorizes=True,
         needs=("order_lines", "customer"),
         screenings=("declined",),
+        rules=("INV-06",),
+        by_default=("SET-67",),
     ),
 }
 
@@ -195,6 +229,11 @@ class Order:
     from_code: bool = False
     refunds: tuple[Refund, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
+
+    @property
+    def is_invoice(self) -> bool:
+        """Whether it is paid by the invoice method."""
+        return any(attempt.facts.is_invoice for attempt in self.attempts)
 
     @property
     def is_hosted(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from payment_sandbox_verify.model import calls, events, merchant
-from payment_sandbox_verify.model.calls import NOT_FOUND, STALE, Call, Outcomes, refuse
+from payment_sandbox_verify.model.calls import NOT_FOUND, Call, Outcomes, Refusal, refuse
 from payment_sandbox_verify.model.changes import run_until
 from payment_sandbox_verify.model.records import Shop
 
@@ -23,6 +23,13 @@ STEPS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
 }
 
 
+def stale(call: Call) -> Refusal:
+    """Refuse a change of an order that is no longer the one that was read (SET-33, IFM-01, IFM-02)."""
+    by_style = {"amount": ("IFM-01", "SET-33"), "lines": ("IFM-02", "SET-33")}
+    rules = by_style.get(call.style, ("SET-33",)) if type(call) is calls.Capture else ("SET-33",)
+    return Refusal(412, "PreconditionFailed", rules)
+
+
 def step(shop: Shop, call: Call) -> Outcomes:
     """Return every allowed answer with the state after it; what is due at once has happened then.
 
@@ -35,5 +42,5 @@ def step(shop: Shop, call: Call) -> Outcomes:
         return refuse(shop, NOT_FOUND)
     outcomes = STEPS[type(call)](shop, call)
     if getattr(call, "if_match", "") == "stale":
-        return (*(outcome for outcome in outcomes if outcome.status >= 400), *refuse(shop, STALE))
+        return (*(outcome for outcome in outcomes if outcome.status >= 400), *refuse(shop, stale(call)))
     return tuple(outcome._replace(shop=run_until(outcome.shop, outcome.shop.now)) for outcome in outcomes)

@@ -60,6 +60,8 @@ def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
         "balance": "test" if shop.mode == "test" else "internal",
         "expiration_period": attempt.period,  # TX-08, SET-20
     }
+    if attempt.capture_mode:
+        shown["capture_mode"] = attempt.capture_mode  # CAP-01
     if not attempt.screening:
         shown["status"] = attempt.status  # of a screening that needs time only the order's is specified
     if attempt.is_unpaid or attempt.status in {"new", "processing", "pending", "completed"}:

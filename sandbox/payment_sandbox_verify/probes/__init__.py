@@ -1,24 +1,20 @@
-"""The probes: what a caller can find out about the rules of the ledger, as a table and as conversations."""
+"""The probes: what a caller can find out about the rules of the ledger, besides what a walk shows."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from payment_sandbox_verify.probes import (
-    authorizations,
-    codes,
-    conversations,
-    methods,
-    orders,
-    patience,
-)
+from payment_sandbox_verify.probes import conversations as conversations
+from payment_sandbox_verify.probes import patience as patience
+from payment_sandbox_verify.probes.values import value_probes
 from payment_sandbox_verify.probing import PROBES, Probe
+from payment_sandbox_verify.walking.walker import Walker
 
-TABLES: Final = (*orders.TABLE, *authorizations.TABLE, *codes.TABLE, *methods.TABLE)
-CONVERSATIONS: Final = (conversations, patience)
+MODULES: Final = ("values", "conversations", "patience")
 
 
 def all_probes() -> Iterator[Probe]:
-    """Every probe, in the order in which they run: the simple ones first."""
-    yield from (section.probe for section in TABLES)
-    for module in CONVERSATIONS:
-        yield from (each for each in PROBES if each.run.__module__ == module.__name__)
+    """Every probe, in the order in which they run: fields, states, conversations, and those that wait."""
+    yield from value_probes()
+    yield from Walker().probes()
+    for module in MODULES:
+        yield from (each for each in PROBES if each.run.__module__ == f"{__name__}.{module}")

@@ -69,7 +69,7 @@ def _told(service: Service, *statuses: int, delay_seconds: float = 0.0) -> Servi
         raise CannotTell("takes half an hour: try --patient, with --webhook-url")
     service.answer_webhooks(*statuses, delay_seconds=delay_seconds)
     order = service.order(by(TRANSFER), webhook_url=service.webhook_url)
-    if service.webhook_of(order) is None:
+    if service.webhook_of(str(order.at("id"))) is None:
         raise CannotTell(f"no webhook came to {service.webhook_url}")
     return order
 
@@ -78,6 +78,6 @@ def _until_next(service: Service, order: ServiceAnswer, nth: int) -> int | None:
     """How many seconds later the next webhook of an order came; None if it did not."""
     for waited in range(STEP_SECONDS, APART_SECONDS + 2 * MARGIN_SECONDS, STEP_SECONDS):
         service.pause(STEP_SECONDS)
-        if service.webhook_of(order, nth=nth, within_seconds=0) is not None:
+        if service.webhook_of(str(order.at("id")), nth=nth, within_seconds=0) is not None:
             return waited
     return None

@@ -1,0 +1,284 @@
+"""Fields and their values: all of an enumeration, both sides of each bound; what is taken is read back."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.orders.lines import LINE_TYPES
+from payment_sandbox.orders.order import LOCALES
+from payment_sandbox_verify.answer import MISSING, STEP, Json, ServiceAnswer, plain, value_at
+from payment_sandbox_verify.checks import CannotTell, Check, Checks, holds, refused, shown
+from payment_sandbox_verify.fields import FIELDS, QR_FIELDS
+from payment_sandbox_verify.probing import Probe, probe
+from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, by
+from payment_sandbox_verify.service import CODES, MARK, ORDERS, Service
+
+LONG: Final = "Wollsocken, größer als 42, für «Zoë» 🧦 " * 12
+URLS: Final = (RETURN_URL, f"https://shop.invalid/{'x' * 400}?a=1&b=%20")
+ADDRESSES: Final = [{"address": "Teststraat 2", "address_type": "billing", "country": "NL"}]
+NO_TEXT: Final = (5, ["x"])
+
+
+class Field(NamedTuple):
+    """A field: its rules, where it stands, values that are taken and values that are refused.
+
+    ``...`` leaves it out. With ``changes``, PUT changes it; what is not echoed is not read back.
+    """
+
+    rules: str
+    place: str
+    right: Sequence[object] = ()
+    wrong: Sequence[object] = ()
+    changes: str = ""
+    is_echoed: bool = True
+
+
+OF_ORDERS: Final = (
+    Field("ORD-02", "currency", (), (...,)),
+    Field("ORD-03", "currency", ("EUR",), ("USD", "eur", 5)),
+    Field("LIM-01", "currency", (), ("GBP",)),
+    Field("ORD-04", "amount", (), (...,)),
+    Field("SET-11", "amount", (), (0, -1, None, True, 2**53)),
+    Field("ORD-05 LIM-02", "amount", (1000, 1, 1295, 2**53 - 1), ("1295", 12.95), "SET-52"),
+    Field("ORD-06", "description", (LONG, MARK, "x" * 300, "€"), NO_TEXT, "SET-51"),
+    Field("ORD-07", "merchant_order_id", ("A-1", "probe 7/8", "ä" * 60), NO_TEXT, "SET-51"),
+    Field("ORD-08", "return_url", URLS, ("no address", 5, "/thanks"), "SET-51"),
+    Field("ORD-10", "webhook_url", (WEBHOOK_URL, f"{WEBHOOK_URL}?order=7"), ("no address", 5), "SET-51"),
+    Field("ORD-11", "expiration_period", ("PT45M", "P1M", "P1W", "PT60M", "P1Y2DT3H4M5S"), ("soon", 5)),
+    Field("SET-21", "expiration_period", (), ("PT0S", "-PT5M", "P0D")),
+    Field("ORD-13", "payment_methods", ([CARD], [CARD, "wallet-web"]), (CARD, ["cheque"], [5], [])),
+    Field("ORD-15", "customer", (), (5, "Jan")),
+    Field(
+        "SET-14",
+        "extra",
+        ({"basket": [1, 2.5, None, {"gift": True}], "note": LONG}, {"a": 1}),
+        (5,),
+        "SET-51",
+    ),
+    Field("ORD-18", "client", ({"user_agent": "probe/1", "shop": 7}, {"user_agent": "probe/2"}), (5,)),
+    Field("ORD-16", "order_lines", (), (5, {})),
+    Field("CUS-01", "customer.first_name", ("Zoë", "Jan"), NO_TEXT, "SET-51"),
+    Field("CUS-01", "customer.last_name", ("O'Brien-Smith", "de Vries"), NO_TEXT),
+    Field("CUS-02", "customer.gender", ("male", "female"), (5,)),
+    Field("CUS-03", "customer.birthdate", ("1990-01-31", "2000-02-29"), ("31-01-1990", "1990-13-01", 5)),
+    Field("CUS-04", "customer.email_address", ("test-order@example.com", "a+b@example.com"), (5,)),
+    Field("CUS-05", "customer.phone_numbers", (["+31000000000", "020 1"], []), ("+31000000000", [5])),
+    Field("CUS-06", "customer.address", ("Teststraat 1\n1000 AA Amsterdam", "A\nB\nC"), (5,)),
+    Field("CUS-07", "customer.address_type", ("customer", "billing"), (5,)),
+    Field(
+        "CUS-08",
+        "customer.additional_addresses",
+        (ADDRESSES, [*ADDRESSES, *ADDRESSES]),
+        ("Teststraat 2", [5]),
+    ),
+    Field("CUS-09", "customer.country", ("NL", "BE", "de"), ("Netherlands", "N", 5), "SET-51"),
+    Field("CUS-10", "customer.ip_address", ("192.0.2.1", "2001:db8::1"), (5,)),
+    Field("CUS-11", "customer.locale", LOCALES, ("xx", "NL", "en", 5)),
+    Field("LINE-01", "order_lines[0].type", LINE_TYPES, ("service", "Physical", 5)),
+    Field("LINE-02", "order_lines[0].amount", (250, 0, 1, 2**40), (2.5, "250", ...), "SET-52"),
+    Field("LINE-03", "order_lines[0].currency", ("EUR",), ("USD", 5)),
+    Field("LINE-04", "order_lines[0].merchant_order_line_id", ("socks", "a/b"), (5,)),
+    Field("LINE-05", "order_lines[0].name", ("Socks", "Größe 42"), (5,)),
+    Field("LINE-06", "order_lines[0].quantity", (3, 1, 1000), (1.5, 0, -1, "3", ...)),
+    Field("LINE-07 SET-30", "order_lines[0].vat_percentage", (2100, 0, 10_000, 1), ("21%", 10_001, -1, 2.5)),
+)
+PAYMENT: Final = "transactions[0]."
+OF_TRANSACTIONS: Final = (
+    Field("TRQ-01", f"{PAYMENT}payment_method", (), (...,)),
+    Field("TRQ-02", f"{PAYMENT}payment_method", (CARD,), ("cheque", CARD.title(), 5)),
+    Field(
+        "TRQ-03 SET-20", f"{PAYMENT}expiration_period", ("PT45M", "P1M", "PT60M", "P1W"), ("soon", "PT0S", 5)
+    ),
+    Field("TRQ-06", f"{PAYMENT}capture_mode", ("manual", "delayed"), ("later", 5)),
+    Field("TRQ-07", f"{PAYMENT}payment_method_details", (), (5, "x")),
+    Field("CARD-10", f"{PAYMENT}payment_method_details.one_click_type", (), ("second", 5)),
+    Field("CARD-11", f"{PAYMENT}payment_method_details.recurring_type", (), ("second", 5)),
+    Field("SET-17", "transactions", (), ([by(CARD), by(CARD)], 5)),
+)
+DESCRIPTOR: Final = f"{PAYMENT}payment_method_details.dynamic_descriptor"
+OF_DESCRIPTORS: Final = (Field("CARD-05", DESCRIPTOR, ("PROBE",), (5,), is_echoed=False),)
+OF_CODES: Final = (
+    Field("QR-02 LIM-05", "amount", (1000, 1), (0, ..., "1000", 10.5, -1), is_echoed=False),
+    Field("QR-03 QR-05", "amount_changeable", (False,), ("yes", 5)),
+    Field("QR-06", "amount_max", (), (2000,)),
+    Field("QR-08", "amount_min", (), (500,)),
+    Field("QR-10", "currency", ("EUR",), ("USD",), is_echoed=False),
+    Field("QR-11", "description", (LONG, MARK, "€"), (5,)),
+    Field("QR-12 QR-14", "one_off", (True, False), ("yes", 5)),
+    Field("QR-16", "expiration", (...,), ("next year", 5), is_echoed=False),
+    Field("QR-18", "merchant_order_id", ("A-1", "ä b"), (5,)),
+    Field("QR-19", "size", (), ("large", 200.5)),
+    Field("QR-20 LIM-03", "size", (100, 101, 200, 1999, 2000), (99, 2001)),
+    Field("QR-21", "return_url", URLS, ("no address", 5)),
+    Field("QR-22", "webhook_url", (WEBHOOK_URL, f"{WEBHOOK_URL}?code=7"), ("no address", 5)),
+)
+OF_OPEN_CODES: Final = (
+    Field("QR-07 LIM-05", "amount_max", (1001, 2**40), (900, 1000), is_echoed=False),
+    Field("QR-09 LIM-05", "amount_min", (1, 999), (1100, 1000, 0), is_echoed=False),
+    Field("QR-04", "amount_changeable", (True,)),
+)
+LEAST: Final = {"currency": "EUR", "amount": 1000, "description": MARK}
+WITH_ALL: Final = {**LEAST, "customer": CUSTOMER, "order_lines": LINES}
+LEAST_CODE: Final = {**LEAST, "amount_changeable": False, "webhook_url": WEBHOOK_URL}
+GROUPS: Final[Sequence[tuple[str, str, Json, Sequence[Field]]]] = (
+    ("fields of orders", ORDERS, WITH_ALL, OF_ORDERS),
+    ("fields of transactions", ORDERS, {**LEAST, "transactions": [by(CARD)]}, OF_TRANSACTIONS),
+    ("descriptors", ORDERS, {**LEAST, "transactions": [by(CARD)]}, OF_DESCRIPTORS),
+    ("fields of codes", CODES, LEAST_CODE, OF_CODES),
+    ("bounds of codes", CODES, {**LEAST_CODE, "amount_changeable": True}, OF_OPEN_CODES),
+)
+
+
+def with_value(body: Json, place: str, value: object) -> Json:
+    """A body with another value at a place, or without one."""
+    made: Json = deepcopy(dict(body))
+    inner: Any = made
+    steps = [int(index) if index else key for index, key in STEP.findall(place)]
+    for key in steps[:-1]:
+        inner = inner.setdefault(key, {}) if isinstance(inner, dict) else inner[key]
+    if value is ...:
+        inner.pop(steps[-1], None)
+    else:
+        inner[steps[-1]] = value
+    return made
+
+
+def _values(service: Service, path: str, base: Json, group: Sequence[Field]) -> Checks:
+    """Send each right value at least once, several at a time, and each wrong one alone."""
+    for number in range(max(len(field.right) for field in group)):
+        chosen = [(field, field.right[number % len(field.right)]) for field in group if field.right]
+        body = dict(base)
+        for field, value in chosen:
+            body = with_value(body, field.place, value)
+        answer = service.call("POST", path, body)
+        if not answer.is_success:
+            yield from _culprits(service, path, base, chosen)
+            continue
+        yield from _echoed(answer, body, chosen)
+        if path == ORDERS:
+            yield from _echoed(service.read(answer), body, chosen)
+    for field in group:
+        for value in field.wrong:
+            yield from _refused(field, service.call("POST", path, with_value(base, field.place, value)))
+
+
+def _refused(field: Field, answer: ServiceAnswer) -> Checks:
+    for rule in field.rules.split():
+        yield from refused(rule, answer, 400, "ValidationError", field.place)
+
+
+def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """Send values alone that are refused together.
+
+    Raises:
+        CannotTell: each is taken alone.
+    """
+    is_clear = False
+    for field, value in chosen:
+        answer = service.call("POST", path, with_value(base, field.place, value))
+        if not answer.is_success:
+            is_clear = True
+            how = f"{field.place} of {shown(value)} is {answer.summary}"
+            yield from (Check(rule, False, how, answer) for rule in field.rules.split())
+    if not is_clear:
+        raise CannotTell(f"{path} refuses values together that it takes alone")
+
+
+def _echoed(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """What was sent is answered; a whole object that is missing is told once."""
+    lost: set[str] = set()
+    for field, value in [(field, value) for field, value in chosen if field.is_echoed]:
+        root = field.place.partition(".")[0].partition("[")[0]
+        if answer.at(field.place if root == "customer" else root) is MISSING:
+            lost.add(root)
+        else:
+            yield from _same(field.rules, answer, field.place, value)
+    for root in sorted(lost - {"customer"}):
+        rule = FIELDS.get(root, QR_FIELDS.get(root, "END-18"))
+        yield Check(rule, False, f"{answer.method}: {root} is missing")
+    yield from _customer(answer) if "customer" in body else ()
+
+
+def _customer(answer: ServiceAnswer) -> Checks:
+    missing = sorted(key for key in CUSTOMER if answer.at(f"customer.{key}") is MISSING)
+    how = f"{answer.method}: the customer is answered without {', '.join(missing)}"
+    yield holds("SET-25", not missing, how)
+    yield Check("CUS-13", True)
+
+
+def _same(rules: str, answer: ServiceAnswer, place: str, sent: object) -> Iterator[Check]:
+    value = answer.at(place)
+    how = f"{place} is {shown(value)}, not {shown(sent)}"
+    if isinstance(value, str) and isinstance(sent, str) and sent.startswith(value):
+        how = f"{place} is cut after {len(value)} of {len(sent)} characters"
+    for rule in rules.split():
+        yield holds(rule, value == sent, f"{answer.method}: {how}")
+
+
+@probe("SET-51", "SET-52")
+def changes(service: Service) -> Checks:
+    """What PUT changes is read back, and wrong values are refused there, too."""
+    fields = [field for field in OF_ORDERS if field.changes]
+    order = service.order(**_with_all(fields, 0))
+    place = f"{ORDERS}{order.at('id')}/"
+    read = service.read(order)
+    chosen = [(field, field.right[-1]) for field in fields if _is_read(field, read, order.sent)]
+    answer = service.call("PUT", place, _with_all(fields, -1))
+    told = list(_kept(service, answer, chosen) if answer.is_success else _alone(service, place, chosen))
+    yield from told
+    lost = " ".join(each.how for each in told if not each.holds)
+    yield from _refused_by_put(service, place, [field for field in fields if field.place not in lost])
+
+
+def _refused_by_put(service: Service, place: str, fields: Sequence[Field]) -> Checks:
+    for field in fields:
+        if "." not in field.place:
+            yield from _refused(field, service.call("PUT", place, {field.place: field.wrong[0]}))
+
+
+def _is_read(field: Field, read: ServiceAnswer, sent: object) -> bool:
+    """Whether a field is read as it was sent."""
+    return bool(plain(read.at(field.place)) == plain(value_at(sent, field.place)))
+
+
+@probe("SET-53")
+def whole_orders(service: Service) -> Checks:
+    """An order as it was read is taken, and what nobody may change stays."""
+    read = service.read(service.order(**WITH_ALL))
+    whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
+    answer = service.call("PUT", f"{ORDERS}{read.at('id')}/", whole)
+    yield holds("SET-53", answer.status == 200, f"PUT of an order as it was read is {answer.summary}")
+    for name in ("status", "merchant_id", "description") if answer.is_success else ():
+        yield from _same("SET-53", answer, name, "Whole" if name == "description" else read.at(name))
+
+
+def _with_all(fields: Sequence[Field], number: int) -> Json:
+    """An order with the nth right value of each field."""
+    body: Json = dict(WITH_ALL)
+    for field in fields:
+        body = with_value(body, field.place, field.right[number])
+    return body
+
+
+def _alone(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """Change fields one by one that are refused together."""
+    for field, value in chosen:
+        if "." not in field.place:
+            answer = service.call("PUT", place, {field.place: value})
+            yield holds(field.changes, answer.is_success, f"PUT of {field.place} is {answer.summary}")
+
+
+def _kept(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """A change is answered and read back."""
+    for shown_by in (answer, service.call("GET", answer.path)):
+        for field, value in chosen:
+            yield from _same(field.changes, shown_by, field.place, value)
+
+
+def value_probes() -> Iterator[Probe]:
+    """A probe for each group of fields."""
+    for name, path, base, group in GROUPS:
+        rules = dict.fromkeys(rule for field in group for rule in field.rules.split())
+        run = partial(_values, path=path, base=base, group=group)
+        yield Probe(run, tuple(rules), spends=False, name=name)

@@ -1,0 +1,188 @@
+"""Sends the merchant's calls of the model to a server, and reads what the merchant sees."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from payment_sandbox_verify.answer import Json, ServiceAnswer
+from payment_sandbox_verify.model import calls
+from payment_sandbox_verify.model.records import Line
+from payment_sandbox_verify.samples import CUSTOMER, NOBODY
+from payment_sandbox_verify.samples import LINES as SAMPLES
+
+ORDERS: Final = "/v1/orders/"
+BLOCKS: Final = "fields[]=amount_details&fields[]=order_line_details"
+SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in SAMPLES}
+
+
+Guarded = calls.Update | calls.Cancel | calls.Capture | calls.MakeRefund
+"""The calls that may have an entity tag."""
+
+
+class MerchantCaller(Protocol):
+    """Makes a call of a merchant."""
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> ServiceAnswer:
+        """Return the answer."""
+        ...
+
+
+@dataclass
+class Names:
+    """The server's identifiers of the orders, refunds, codes and first payments of the model."""
+
+    orders: list[str] = field(default_factory=list)
+    refunds: list[list[str]] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
+    cards: list[str] = field(default_factory=list)
+
+    def copy(self) -> "Names":
+        """Copy them, for a snapshot."""
+        return deepcopy(self)
+
+
+def lines_of(lines: tuple[Line, ...]) -> list[Json]:
+    """The order lines of a request."""
+    return [{**SAMPLE_LINES[line.id], "amount": line.amount, "quantity": line.quantity} for line in lines]
+
+
+def wanted(call: calls.Capture | calls.MakeRefund) -> Json:
+    """The amount and the lines of a capture, void or refund."""
+    body: Json = {} if call.amount is None else {"amount": call.amount}
+    if call.lines is not None:
+        body["order_lines"] = [
+            {"merchant_order_line_id": line, "quantity": quantity} for line, quantity in call.lines
+        ]
+    return body
+
+
+class Driver:
+    """One project of a server; ``more`` are fields of every order, ``issuer`` names a bank."""
+
+    def __init__(self, call: MerchantCaller, issuer: Callable[[], str], more: Json) -> None:
+        self.names = Names()
+        self.tags: dict[str, str] = {}
+        self.project = ""  # as the last order that was read names it
+        self.call = call
+        self._issuer = issuer
+        self._more = more
+        self._transactions: dict[str, list[str]] = {}
+
+    def send(self, call: calls.Call) -> ServiceAnswer:
+        """Send a call of the model."""
+        answer: ServiceAnswer = getattr(self, f"_{type(call).__name__.lower()}")(call)
+        return answer
+
+    def order_id(self, number: int) -> str:
+        """The id of an order; that of nobody's order if there are not so many."""
+        return self.names.orders[number] if number < len(self.names.orders) else NOBODY
+
+    def _guarded(self, method: str, path: str, body: Json | None, call: Guarded) -> ServiceAnswer:
+        tag = {"": "", "current": self.tags.get(self.order_id(call.order), ""), "stale": '"stale"'}
+        guard = tag[call.if_match]
+        return self.call(method, path, body, headers={"If-Match": guard} if guard else None)
+
+    def _place(self, call: Guarded | calls.Act, more: str = "") -> str:
+        return f"{ORDERS}{self.order_id(call.order)}/{more}"
+
+    def _create(self, call: calls.Create) -> ServiceAnswer:
+        body: Json = {"amount": call.amount, "currency": call.currency, **self._more}
+        texts = {"description": call.description, "webhook_url": call.webhook_url}
+        body |= {name: text for name, text in texts.items() if text}
+        if call.lines:
+            body["order_lines"] = lines_of(call.lines)
+        if call.customer:
+            body["customer"] = {**CUSTOMER, "email_address": f"{call.customer}@example.com"}
+        if call.offered:
+            body["payment_methods"] = list(call.offered)
+        if call.method:
+            body["transactions"] = [self._attempt_of(call)]
+        elif call.period:
+            body["expiration_period"] = call.period
+        answer = self.call("POST", ORDERS, body)
+        if answer.is_success:
+            self.names.orders.append(str(answer.at("id")))
+            self.names.refunds.append([])
+        return answer
+
+    def _attempt_of(self, call: calls.Create) -> Json:
+        given: Json = {"payment_method": call.method, "capture_mode": call.capture_mode}
+        given |= {"expiration_period": call.period, "payment_method_details": self._details_of(call)}
+        return {name: value for name, value in given.items() if value}
+
+    def _details_of(self, call: calls.Create) -> Json:
+        details: Json = {"cvc": call.cvc}
+        if call.issuer:
+            details["issuer_id"] = self._issuer() if call.issuer == "known" else "NOBANKXX"
+        if call.flow:
+            kind = "one_click_type" if call.flow.endswith("one-click") else "recurring_type"
+            details[kind] = "first" if call.flow.startswith("first") else call.flow
+        if call.card is not None:
+            details["vault_token"] = (*self.names.cards, NOBODY)[min(call.card, len(self.names.cards))]
+        return {name: value for name, value in details.items() if value}
+
+    def _update(self, call: calls.Update) -> ServiceAnswer:
+        body = {"amount": call.amount, "description": call.description}
+        body = {name: value for name, value in body.items() if value is not None}
+        return self._guarded("PUT", self._place(call), body, call)
+
+    def _cancel(self, call: calls.Cancel) -> ServiceAnswer:
+        return self._guarded("DELETE", self._place(call), None, call)
+
+    def _change(self, kind: str, call: calls.Capture | calls.Void) -> ServiceAnswer:
+        listed = self._transactions.get(self.order_id(call.order), [])
+        transaction = listed[call.attempt] if call.attempt < len(listed) else NOBODY
+        end = "orderlines/" if call.lines is not None else "amount/" if call.amount is not None else ""
+        path = self._place(call, f"transactions/{transaction}/{kind}/{end}")
+        return self._guarded("POST", path, wanted(call) or None, call)
+
+    def _capture(self, call: calls.Capture) -> ServiceAnswer:
+        return self._change("captures", call)
+
+    def _void(self, call: calls.Void) -> ServiceAnswer:
+        return self._change("voids", call)
+
+    def _makerefund(self, call: calls.MakeRefund) -> ServiceAnswer:
+        answer = self._guarded("POST", self._place(call, "refunds/"), wanted(call), call)
+        if answer.is_success:
+            self.names.refunds[call.order].append(str(answer.at("id")))
+        return answer
+
+    def _createcode(self, call: calls.CreateCode) -> ServiceAnswer:
+        body = {
+            "amount": call.amount,
+            "amount_changeable": call.is_changeable,
+            "amount_min": call.smallest,
+            "amount_max": call.largest,
+            "one_off": call.is_one_off,
+            "size": call.size,
+            "description": "A code",
+        }
+        answer = self.call(
+            "POST", "/v1/bankqr/", {name: value for name, value in body.items() if value is not None}
+        )
+        if answer.is_success:
+            self.names.codes.append(str(answer.at("id")))
+        return answer
+
+    def read(self, number: int) -> ServiceAnswer:
+        """Read an order with both blocks; remember its ETag, its transactions and its stored card."""
+        order_id = self.names.orders[number]
+        answer = self.call("GET", f"{ORDERS}{order_id}/?{BLOCKS}")
+        self.project = str(answer.at("project_id"))
+        self.tags[order_id] = answer.headers.get("ETag", "")
+        attempts = answer.listed("transactions")
+        for attempt in attempts:
+            details = attempt.get("payment_method_details") or {}
+            token = details.get("vault_token")
+            if token and "first" in details.values() and token not in self.names.cards:
+                self.names.cards.append(token)
+        self._transactions[order_id] = [str(attempt.get("id")) for attempt in attempts]
+        return answer
+
+    def read_refunds(self, number: int) -> list[ServiceAnswer]:
+        """Read the refunds of an order."""
+        return [self.call("GET", f"{ORDERS}{refund}/") for refund in self.names.refunds[number]]

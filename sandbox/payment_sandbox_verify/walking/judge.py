@@ -1,0 +1,384 @@
+"""Holds a server against the model: every answer, and everything that is read afterwards."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox_verify.answer import MISSING, Json, ServiceAnswer, plain
+from payment_sandbox_verify.checks import RULE_OF_STATUS, STATUSES_RULE, shown
+from payment_sandbox_verify.fields import FIELDS, leaves
+from payment_sandbox_verify.model import read_order, step
+from payment_sandbox_verify.model.calls import (
+    Advance,
+    Call,
+    Cancel,
+    Capture,
+    Create,
+    MakeRefund,
+    Outcome,
+    Update,
+)
+from payment_sandbox_verify.model.changes import ended
+from payment_sandbox_verify.model.records import METHODS, Order, Shop
+from payment_sandbox_verify.model.steps import stale
+from payment_sandbox_verify.walking.driver import Driver
+
+OK: Final = 200
+CREATED: Final = 201
+STALE: Final = 412
+GUARDED: Final = (Update, Cancel, Capture, MakeRefund)
+PRESENT: Final = ("completed", "reason", "order_url", "payment_url")
+IN_DETAILS: Final = ("vault_token", "first_authorised_transaction_id")
+ATTEMPTS: Final = "transactions"
+PERIOD: Final = "transactions.expiration_period"
+STATUSES: Final = ("status", "transactions", "transactions.status")
+STATES: Final = ("status", "transactions.status", "transactions", "amount", "amount_details.captured")
+"""What later calls depend on: when one of these differs, nothing that follows can be judged."""
+RULES: Final = FIELDS | {
+    "amount_details.voided": "VOID-01",
+    "transactions.capture_mode": "CAP-01",
+    "reason": "ORD-25",
+    "transactions.reason": "SET-28",
+    "transactions.vault_token": "CARD-20",
+    "transactions.first_authorised_transaction_id": "CARD-21",
+    "order_line_details.captured": "STA-19",
+    "order_line_details.voided": "STA-20",
+}
+STAYING: Final = (
+    *("id", "currency", "merchant_order_id", "return_url", "webhook_url", "expiration_period", "customer"),
+    *("client", "extra", "created", "merchant_id", "project_id", "order_lines", "payment_methods"),
+    *("transactions.id", "transactions.order_id", "transactions.payment_method", "transactions.currency"),
+    *("transactions.product_type", "transactions.channel", "transactions.balance", "transactions.created"),
+    *("transactions.credit_debit", "transactions.capture_mode", "transactions.expiration_period"),
+)
+"""What no step changes once an order is made."""
+
+
+Seen = Mapping[int, ServiceAnswer]
+"""What was read of some orders, by their numbers."""
+
+
+class Disagreeing(NamedTuple):
+    """What the model does not allow, and the rules that say so.
+
+    ``is_final`` means that the model no longer knows the state; ``refusal`` is the answer that refused.
+    """
+
+    rules: tuple[str, ...]
+    how: str
+    is_final: bool = False
+    refusal: ServiceAnswer | None = None
+
+
+class Misread(NamedTuple):
+    """A place of an order, and what is wrong there."""
+
+    place: str
+    text: str
+
+
+def views_differ(expected: Json, seen: ServiceAnswer) -> Iterator[Misread]:
+    """List what an order should show and does not."""
+    for name in ("status", "amount", "currency", "description"):
+        if name in expected and (value := plain(seen.at(name))) != expected[name]:
+            yield Misread(name, f"{name} is {shown(value)}, not {shown(expected[name])}")
+    yield from _presence_differs(expected, seen)
+    yield from _attempts_differ(expected["transactions"], seen)
+    yield from _details_differ(expected, seen)
+
+
+def _presence_differs(expected: Json, seen: ServiceAnswer) -> Iterator[Misread]:
+    for name in PRESENT:
+        if name in expected and (plain(seen.at(name)) is not None) != expected[name]:
+            yield Misread(name, f"{name} is {'missing' if expected[name] else 'there'}")
+    flags = seen.at("flags")
+    for name, is_there in expected["flags"].items() if isinstance(flags, list) else ():
+        if (name in flags) != is_there:
+            yield Misread("flags", f"the flag {name} is {'missing' if is_there else 'there'}")
+
+
+def _attempts_differ(expected: Sequence[Json], seen: ServiceAnswer) -> Iterator[Misread]:
+    attempts = seen.at("transactions")
+    if not isinstance(attempts, list) or len(attempts) != len(expected):
+        yield Misread("transactions", f"transactions is {shown(attempts)}, not {len(expected)} of them")
+        return
+    for index, wanted in enumerate(expected):
+        for name, value in wanted.items():
+            place = f"transactions[{index}].{name}"
+            there: Any = plain(seen.at(place))
+            if name in IN_DETAILS:
+                there = plain(seen.at(f"transactions[{index}].payment_method_details.{name}"))
+            if name in (*IN_DETAILS, *PRESENT):
+                there = there is not None
+            if there != value:
+                yield Misread(place, f"{place} is {shown(there)}, not {shown(value)}")
+
+
+def _details_differ(expected: Json, seen: ServiceAnswer) -> Iterator[Misread]:
+    for name, value in expected.get("amount_details", {}).items():
+        there = seen.at(f"amount_details.{name}")
+        if there != value and there is not MISSING:
+            yield Misread(f"amount_details.{name}", f"amount_details.{name} is {shown(there)}, not {value}")
+    if "order_line_details" in expected and isinstance(seen.at("order_line_details"), list):
+        mine, theirs = (
+            _entries(each) for each in (expected["order_line_details"], seen.at("order_line_details"))
+        )
+        for entry in sorted(mine ^ theirs):
+            words = "is missing" if entry in mine else "is there"
+            yield Misread(f"order_line_details.{entry[2]}", f"{entry[3]} {entry[0]} {entry[2]} {words}")
+
+
+def _entries(listed: Iterable[Json]) -> set[tuple[str, ...]]:
+    names = ("merchant_order_line_id", "amount", "status", "quantity")
+    return {tuple(str(entry.get(name)) for name in names) for entry in listed}
+
+
+def misreadings(shop: Shop, seen: Seen) -> int:
+    """How much is read otherwise than in a state of the model."""
+    return sum(1 for number in seen for _ in views_differ(read_order(shop, number), seen[number]))
+
+
+def name_of(place: str) -> str:
+    """A place without the numbers of its items."""
+    return "".join(part.partition("]")[2] if "]" in part else part for part in place.split("["))
+
+
+class Judge:
+    """A server and the model of it, side by side."""
+
+    def __init__(self, driver: Driver, shop: Shop, *, reads_all: bool = True) -> None:
+        """All orders are read after a step, or only the one that it is about."""
+        self.driver = driver
+        self._reads_all = reads_all
+        self.shop = shop
+        self.history: list[Call] = []
+        self.rules: Counter[str] = Counter()
+        self.silent = 0
+        self.answer: ServiceAnswer | None = None  # to the last call, as far as the model allows it
+        self._is_untagged = False
+        self._seen: dict[str, tuple[ServiceAnswer, Order]] = {}
+
+    def do(self, call: Call, *, reads: bool = True) -> list[Disagreeing]:
+        """Make a call; the answer must be allowed, and so must all that is read afterwards.
+
+        A call that is refused, as it should, is not followed by reads if ``reads`` is off. Once entity tags
+        are wrong, none guards a call.
+        """
+        self.answer = None
+        asked = self._guarded(call)
+        outcomes = step(self.shop, asked) if asked is not None else ()
+        if asked is None or not outcomes:
+            self.silent += 1
+            return []
+        self.history.append(asked)
+        return self._judged(asked, outcomes, self.driver.send(asked), reads=reads)
+
+    def _judged(
+        self, asked: Call, outcomes: Sequence[Outcome], answer: ServiceAnswer, *, reads: bool
+    ) -> list[Disagreeing]:
+        fitting = [each for each in outcomes if (each.status < 400) == answer.is_success]
+        if not fitting:
+            return [contradiction(outcomes[0], asked, answer)]
+        exact = [each for each in fitting if fits(each, answer)]
+        allowed = exact or fitting
+        self.answer = answer
+        self.rules.update(shown_by(answer, allowed))
+        differences = [] if exact else list(misanswered(fitting[0], answer, asked))
+        return differences + (self.look(allowed, asked, answer) if answer.is_success or reads else [])
+
+    def _guarded(self, call: Call) -> Call | None:
+        """The call, without an entity tag if those cannot be trusted; None if it is about nothing else."""
+        if not self._is_untagged or not isinstance(call, GUARDED):
+            return call
+        return None if call.if_match == "stale" else replace(call, if_match="")
+
+    def look(
+        self, allowed: Sequence[Outcome] = (), call: Call | None = None, answer: ServiceAnswer | None = None
+    ) -> list[Disagreeing]:
+        """Read all orders; one of the allowed outcomes must agree with what is read, or the state before.
+
+        The ``answer`` to the call must agree as well, if it is an order.
+        """
+        seen = {number: self.driver.read(number) for number in self._concerned(call)}
+        outcomes = allowed or (Outcome(200, self.shop),)
+        chosen = min(outcomes, key=lambda outcome: misreadings(outcome.shop, seen))
+        found = [*self._answered(chosen, call, answer), *self._differing(chosen, seen)]
+        self.rules.update(["END-03"] if seen else [])
+        found += _lost(answer, seen) if isinstance(call, Create) and answer is not None else ()
+        found += self._unstable(chosen.shop, seen)
+        self._choose(chosen)
+        return found
+
+    def _concerned(self, call: Call | None) -> range:
+        """The numbers of the orders that are read after a call."""
+        numbers = range(len(self.driver.names.orders))
+        if call is None or self._reads_all or isinstance(call, Advance):
+            return numbers
+        number = getattr(call, "order", len(numbers) - 1)
+        return numbers[number : number + 1]
+
+    def _choose(self, outcome: Outcome) -> None:
+        self.shop = outcome.shop
+        self.rules.update(outcome.rules)
+        self.rules.update([outcome.assumption] if outcome.assumption else [])
+
+    def _answered(
+        self, outcome: Outcome, call: Call | None, answer: ServiceAnswer | None
+    ) -> Iterator[Disagreeing]:
+        """What the answer to a creation, an update or a cancellation shows otherwise than the model says."""
+        if answer is None or not answer.is_success or not isinstance(call, Create | Update | Cancel):
+            return
+        number = len(outcome.shop.orders) - 1 if isinstance(call, Create) else call.order
+        if isinstance(answer.data, dict):
+            yield from self._explained(outcome, number, answer)
+
+    def _differing(self, outcome: Outcome, seen: Seen) -> Iterator[Disagreeing]:
+        """What is read otherwise than the model says."""
+        for number, answer in seen.items():
+            yield from self._explained(outcome, number, answer)
+            yield from self._refunds_differ(number, read_order(outcome.shop, number)["refunds"])
+
+    def _explained(self, outcome: Outcome, number: int, answer: ServiceAnswer) -> Iterator[Disagreeing]:
+        """Name the rules: that of the step for what it should change, that of the field for the rest.
+
+        The state comes first, which explains the rest.
+        """
+        if not answer.is_success:
+            yield Disagreeing(("END-03",), f"{answer.call} is {answer.summary}", True)
+            return
+        expected = read_order(outcome.shop, number)
+        known = number < len(self.shop.orders)
+        changed = _changed(read_order(self.shop, number) if known else {}, expected)
+        is_end = known and isinstance(self.history[-1], Advance)
+        rules = ended(self.shop.orders[number], outcome.shop.orders[number]) if is_end else outcome.rules
+        for place, text in explaining(list(views_differ(expected, answer))):
+            name = name_of(place)
+            is_of_step = name in STATES and rules and (name in changed or name in STATUSES)
+            yield Disagreeing(rules[:1] if is_of_step else rules_at(name, expected), text, name in STATES)
+
+    def _refunds_differ(self, number: int, expected: Sequence[Json]) -> Iterator[Disagreeing]:
+        for refund, wanted in zip(self.driver.read_refunds(number), expected, strict=True):
+            for name in ("amount", "status"):
+                if refund.at(name) != wanted[name]:
+                    how = f"{name} of a refund is {shown(refund.at(name))}, not {shown(wanted[name])}"
+                    yield Disagreeing(("SET-48",), how)
+            flags = refund.at("flags")
+            if isinstance(flags, list) and "is-refund" not in flags:
+                yield Disagreeing(("SET-48", "SET-26"), "a refund has no flag is-refund")
+
+    def _unstable(self, shop: Shop, seen: Seen) -> Iterator[Disagreeing]:
+        """What changes without a reason, and what stays in spite of one (SET-32, TX-16)."""
+        for number, answer in seen.items():
+            order = shop.orders[number]
+            state = replace(order, webhooks=(), refunds=tuple(replace(r, webhooks=()) for r in order.refunds))
+            before, state_before = self._seen.get(str(answer.at("id")), (answer, state))
+            tags = [side.headers.get("ETag", "") for side in (before, answer)]
+            is_same = tags[0] == tags[1]
+            if all(tags) and (answer.data != before.data if is_same else state == state_before):
+                self._is_untagged = True
+                words = "stays when the order changes" if is_same else "changes when the order stays"
+                yield Disagreeing(("SET-32",), f"the ETag of an order {words}")
+            yield from _moved(before, answer)
+            yield from _events(before, answer)
+            self._seen[str(answer.at("id"))] = answer, state
+
+
+def _lost(made: ServiceAnswer, seen: Seen) -> Iterator[Disagreeing]:
+    """What the answer to a creation shows and the first read does not."""
+    for answer in seen.values():
+        yield from (each._replace(rules=("END-03", *each.rules)) for each in _moved(made, answer))
+
+
+def contradiction(outcome: Outcome, call: Call, answer: ServiceAnswer) -> Disagreeing:
+    """A success instead of a refusal, or the reverse."""
+    if answer.is_success:
+        return Disagreeing(outcome.rules, f"{answer.call} is not refused: {answer.summary}", True, answer)
+    is_guarded = answer.status == STALE and isinstance(call, GUARDED) and call.if_match
+    rules = stale(call).rules if is_guarded else outcome.accepted
+    return Disagreeing(rules, f"{answer.call} is refused: {answer.summary}", True, answer)
+
+
+def shown_by(answer: ServiceAnswer, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """The rules of a refusal, and those of the status of a success."""
+    if not answer.is_success:
+        return outcomes[0].rules
+    return {CREATED: ("END-02", "SET-07"), OK: ("SET-07",)}.get(answer.status, ())
+
+
+def fits(outcome: Outcome, answer: ServiceAnswer) -> bool:
+    """Whether an answer has the status and the type of error of an outcome."""
+    kind = answer.at("error.type")
+    return outcome.status == answer.status and outcome.type in ("", "" if kind is MISSING else kind)
+
+
+def misanswered(outcome: Outcome, answer: ServiceAnswer, call: Call) -> Iterator[Disagreeing]:
+    """A success or refusal that is right, with another status or type of error."""
+    if answer.is_success:
+        first = {Create: ("END-02",), Cancel: ("SET-50",)}.get(type(call), ())
+        yield Disagreeing((*first, "SET-07"), f"{answer.call} is {answer.summary}, not {outcome.status}")
+        return
+    if answer.status != outcome.status:
+        rule = RULE_OF_STATUS.get(outcome.status, STATUSES_RULE)
+        yield Disagreeing((rule,), f"{answer.call} is {answer.summary}, not {outcome.status}", False, answer)
+    elif outcome.type:
+        how = f"{answer.call}: the error's type is {shown(answer.at('error.type'))}, not {outcome.type!r}"
+        yield Disagreeing(("SET-04",), how, False, answer)
+
+
+def _changed(before: Json, expected: Json) -> set[str]:
+    """The places that a step should change."""
+    return {name_of(leaf.place) for leaf in leaves(expected, before) if leaf.there != leaf.here}
+
+
+def rules_at(name: str, expected: Json) -> tuple[str, ...]:
+    """The rules of a place in an order; of a default period, those of its method."""
+    if name == PERIOD:
+        attempt = expected["transactions"][0]
+        facts = METHODS[attempt["payment_method"]]
+        if attempt["expiration_period"] == facts.period:
+            return facts.by_default
+    return (rule_at(name),)
+
+
+def rule_at(name: str) -> str:
+    """The rule of a place in an order."""
+    while name and name not in RULES:
+        name = name.rpartition(".")[0]
+    return RULES.get(name, "END-03")
+
+
+def _moved(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing]:
+    """What no step changes, and has changed."""
+    for leaf in leaves(after.data, before.data):
+        name = name_of(leaf.place)
+        root = next((kept for kept in STAYING if name == kept or name.startswith(f"{kept}.")), None)
+        if root is not None and leaf.there != leaf.here and leaf.here is not MISSING:
+            yield Disagreeing(
+                (rule_at(name),), f"{leaf.place} was {shown(leaf.here)}, and is {shown(leaf.there)} later"
+            )
+
+
+def explaining(found: list[Misread]) -> list[Misread]:
+    """The first difference of the state, which explains all others; all of them if there is none."""
+    return [each for each in found if name_of(each.place) in STATES][:1] or found
+
+
+def _events(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing]:
+    """Events stay, and each change of a transaction's status adds one."""
+    for index, (old, new) in enumerate(zip(before.listed(ATTEMPTS), after.listed(ATTEMPTS), strict=False)):
+        problem = _unnoted(old, new)
+        if problem:
+            yield Disagreeing(("TX-16", "TEV-01"), f"transactions[{index}].events {problem}")
+
+
+def _unnoted(old: Json, new: Json) -> str:
+    """What is wrong with the events of a transaction, after those that it had."""
+    earlier, later = (each.get("events") for each in (old, new))
+    if not isinstance(earlier, list) or not isinstance(later, list):
+        return ""
+    if later[: len(earlier)] != earlier:
+        return "loses or changes earlier ones"
+    was, now = old.get("status"), new.get("status")
+    is_noted = was == now or [event.get("event") for event in later[len(earlier) :]][-1:] == [now]
+    return "" if is_noted else f"says nothing of the change from {shown(was)} to {shown(now)}"

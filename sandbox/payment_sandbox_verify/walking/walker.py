@@ -1,0 +1,193 @@
+"""Walks the tours at a service: a merchant's calls, and customers who press the buttons of its pages."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from payment_sandbox.client.receiver import ReceivedWebhook
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer
+from payment_sandbox_verify.checks import Check, Checks, holds
+from payment_sandbox_verify.model.calls import Act, Advance
+from payment_sandbox_verify.model.records import START, Order, Refund, Shop, after
+from payment_sandbox_verify.probing import Consequences, Probe
+from payment_sandbox_verify.samples import RETURN_URL, WEBHOOK_URL
+from payment_sandbox_verify.service import WEBHOOK_SECONDS, Service
+from payment_sandbox_verify.walking.driver import Driver
+from payment_sandbox_verify.walking.judge import Disagreeing, Judge
+from payment_sandbox_verify.walking.tours import Tour, tours
+
+OK: Final = 200
+QUIET_SECONDS: Final = 0.5
+RETRY_SECONDS: Final = 125.0
+HOOKS: Final = (
+    "HOOK-01",
+    "HOOK-02",
+    "HOOK-04",
+    "HOOK-05",
+    "HOOK-06",
+    "HOOK-07",
+    "HOOK-08",
+    "AUTH-03",
+    "SET-55",
+)
+
+
+class PageDriver(Driver):
+    """A project of a service without a control API."""
+
+    def __init__(self, service: Service) -> None:
+        url = service.receiver.url if service.receiver is not None else WEBHOOK_URL
+        more = {"return_url": RETURN_URL, "webhook_url": url}
+        super().__init__(service.call, lambda: service.issuer, more)
+        self._service = service
+        self.went: list[
+            tuple[str, ServiceAnswer, str]
+        ] = []  # what customers did with which order, and where they went
+
+    def _act(self, call: Act) -> ServiceAnswer:
+        order = self._service.call("GET", self._place(call))
+        url, payer = self._service.page_of(order), self._service.payer
+        what = f"{order.at('amount')} cents"
+        if call.action == "visit":
+            payer.visit(url)
+        elif call.action == "choose":
+            payer.choose(url, call.method)
+        else:
+            went = payer.pay(url, what) if call.action == "pay" else payer.cancel(url, what)
+            self.went += [(call.action, order, went)] if went is not None else []
+        return ServiceAnswer("the customer's", call.action, None, OK, {}, None)
+
+    def _advance(self, call: Advance) -> ServiceAnswer:
+        seconds = (after(START, call.by) - START).total_seconds()
+        self._service.pause(seconds)
+        return ServiceAnswer("the passing of", f"{seconds:g} seconds", None, OK, {}, None)
+
+
+class Told(NamedTuple):
+    """How many webhooks an order or refund should have, with its last status and its project."""
+
+    id: str
+    changes: int
+    status: str
+    project: str
+
+
+class Walker:
+    """Everything that a walk makes, so that its webhooks can be counted in the end."""
+
+    def __init__(self) -> None:
+        self._told: list[Told] = []
+
+    def probes(self) -> Iterator[Probe]:
+        """A probe for each tour, and one for the webhooks of all."""
+        for tour in tours():
+            yield Probe(partial(self._walk, tour), tour.rules, tour.spends, tour.name)
+        yield Probe(self._webhooks, HOOKS, False, "webhooks of all orders")
+
+    def _walk(self, tour: Tour, service: Service) -> Checks:
+        """Walk one tour, as far as the model knows the state.
+
+        Raises:
+            Consequences: a difference hides what follows.
+        """
+        driver = PageDriver(service)
+        judge = Judge(driver, Shop(mode="live" if service.is_live else "test"), reads_all=False)
+        is_read = True
+        for each in tour.steps:
+            before = set(judge.rules)
+            if not is_read and not each.is_refused:
+                yield from _checks(judge.look())
+            is_read = not each.is_refused
+            yield from _checks(judge.do(each.call, reads=is_read))
+            yield from (Check(rule, True, "", judge.answer) for rule in _proven(judge, before))
+        yield from _checks([] if is_read else judge.look())
+        yield from _returns(driver)
+        for number, order in enumerate(judge.shop.orders):
+            records: list[Order | Refund] = [order, *order.refunds]
+            ids = [driver.names.orders[number], *driver.names.refunds[number]]
+            self._told += [
+                Told(order_id, len(record.webhooks), record.status, driver.project)
+                for order_id, record in zip(ids, records, strict=True)
+            ]
+
+    def _webhooks(self, service: Service) -> Checks:
+        """Hear the webhooks of every order; one more than there are changes is one too many."""
+        patience = WEBHOOK_SECONDS if service.webhook_url else 0.0
+        missing = []
+        for told in self._told:
+            if (
+                told.changes
+                and service.webhook_of(told.id, nth=told.changes, within_seconds=patience) is None
+            ):
+                missing.append(told)
+                patience = 0.0
+        yield from self._repeated(service)
+        service.pause(RETRY_SECONDS if missing else 0.0)  # for those that found no open door
+        for told in self._told:
+            yield from _heard(service, told)
+
+    def _repeated(self, service: Service) -> Checks:
+        quiet = QUIET_SECONDS
+        for told in self._told:
+            more = service.webhook_of(told.id, nth=told.changes + 1, within_seconds=quiet)
+            quiet = 0.0
+            how = f"{told.changes + 1} webhooks came for {told.changes} changes"
+            how += f" of an order that is {told.status}"
+            yield holds("HOOK-02" if told.changes else "SET-55", more is None, how)
+
+
+def _heard(service: Service, told: Told) -> Checks:
+    """Hear each webhook of an order."""
+    for nth in range(1, told.changes + 1):
+        webhook = service.webhook_of(told.id, nth=nth, within_seconds=0)
+        if webhook is None:
+            how = f"{nth - 1} of {told.changes} webhooks came for an order that is {told.status}"
+            yield holds("SET-55" if told.changes == 1 else "HOOK-02", False, how)
+            return
+        yield from of_webhook(webhook, told.project)
+
+
+def _proven(judge: Judge, before: set[str]) -> list[str]:
+    """The rules that a step has shown for the first time; of a refusal, one that is known already will do."""
+    rules = [rule for rule in judge.rules if rule not in before]
+    is_refusal = judge.answer is not None and not judge.answer.is_success
+    return rules or (["SET-04"] if is_refusal else [])
+
+
+def _checks(differences: Iterable[Disagreeing]) -> Checks:
+    """Tell what differs.
+
+    Raises:
+        Consequences: it hides what follows.
+    """
+    for each in differences:
+        yield from (Check(rule, False, each.how, each.refusal) for rule in each.rules)
+        if each.is_final:
+            raise Consequences(each.rules[0], each.how)
+
+
+def _returns(driver: PageDriver) -> Checks:
+    """A customer comes back to the shop with the numbers of order and project, paid or not."""
+    for action, order, went in driver.went:
+        rule = "FLOW-14" if action == "pay" else "FLOW-15"
+        is_shop = went.startswith(RETURN_URL.partition("?")[0])
+        for each in ("ORD-09", *(("FLOW-02",) if order.at("order_url") is not MISSING else ())):
+            yield holds(each, is_shop, f"the customer returned to {went}")
+        query = parse_qs(urlsplit(went).query)
+        wanted = {"order_id": order.at("id"), "project_id": order.at("project_id"), "basket": "7"}
+        missing = [name for name, value in wanted.items() if query.get(name) != [value]]
+        yield holds(rule, not missing, f"the customer returned without {' and '.join(missing)}: {went}")
+
+
+def of_webhook(webhook: ReceivedWebhook, project_id: str) -> Checks:
+    """What a webhook is and carries."""
+    yield from (Check(rule, True) for rule in ("HOOK-02", "HOOK-04", "SET-55", "HOOK-06"))
+    mimetype = webhook.headers.get("Content-Type", "").partition(";")[0]
+    yield holds("HOOK-01", mimetype == "application/json", f"the webhook is {mimetype or 'untyped'}")
+    event, project = webhook.body.get("event"), webhook.body.get("project_id")
+    yield holds("HOOK-05", event == "status_changed", f"event in the webhook is {event!r}")
+    yield holds("HOOK-07", project == project_id, f"project_id in the webhook is {project!r}")
+    yield holds("HOOK-08", "status" not in webhook.body, "the webhook carries a status")
+    is_free = "Authorization" not in webhook.headers
+    yield holds("AUTH-03", is_free, "the webhook has an Authorization header")
