@@ -17,6 +17,7 @@ TLS: Final = "payment-sandbox[tls]"
 COMPANY: Final = "payment-sandbox-company"
 COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
+    "explore": "pytest-payment-sandbox",
     "verify": "payment-sandbox-verify",
     "import-journal": "payment-sandbox-verify",
 }

@@ -94,7 +94,7 @@ class SharedStorage(Storage):
             ProjectReset: the project was deleted.
             NotStored: the database does not answer in time.
         """
-        with project.alone():
+        with project.locked():
             self._claim_orphaned(project)
 
     def follow(self, project: Project) -> None:
@@ -192,7 +192,7 @@ class SharedStorage(Storage):
     def hold_clock(self, project: Any) -> bool:
         """Claim the clock, and the webhooks, for an advance; return False if another server has it."""
         replica, me = self.replica, self._database.server_id
-        with project.alone():
+        with project.locked():
             if replica.session is None or (replica.clock_holder is not None and not self.is_hold_stale):
                 return False
             replica.hold_count += 1
@@ -206,11 +206,11 @@ class SharedStorage(Storage):
     def stop_advance(self, project: Any) -> None:
         """Mark the claim of the clock with a stop request for its server."""
         replica = self.replica
-        with project.alone():
+        with project.locked():
             if replica.session is not None and replica.clock_holder is not None:
                 replica.session.claim(replica.courier, f"{replica.clock_holder}{STOPS}", None)
 
-    def let_clock_go(self) -> None:
+    def release_clock(self) -> None:
         """Release the clock with the next commit."""
         self.replica.releases_clock = True
 
@@ -270,7 +270,7 @@ def flush_all(database: SharedDatabase) -> None:
         database.write_histories(rows)
     except NotStored:
         for project, records in histories:
-            project.epoch.journal.put_back(records)
+            project.epoch.journal.requeue(records)
             waiting[project.project_id] = project
         raise
     if shown:
@@ -348,7 +348,7 @@ class SharedStore(RowStore):
         rows, self._read_at = self.database.newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
 
-    def leave(self) -> None:
+    def stop_sending(self) -> None:
         """Release the claim of the courier at the end of this transaction."""
         self.replica.releases_courier = True
 

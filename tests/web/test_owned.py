@@ -130,7 +130,7 @@ def test_a_request_that_fails_on_its_end_holds_nothing_back(
         raise ValueError("on purpose")
 
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    monkeypatch.setattr(journal, "kept_headers", fail)
+    monkeypatch.setattr(journal, "without_secret_headers", fail)
     created = sandbox.http.post(
         f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
     )

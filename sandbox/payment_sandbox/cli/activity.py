@@ -14,7 +14,7 @@ import click
 from payment_sandbox.cli.options import Write, put, to_standard_output
 from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.kernel.patterns import printable
-from payment_sandbox.projects.events import EVENTS_KEPT_MAX, Event
+from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.starting import FIRST_NAME
 from payment_sandbox.serving.threads import start
@@ -178,7 +178,7 @@ def refused_line(refused: RefusedRequest) -> ActivityLine:
 
 PENDING_MAX: Final = 1000  # unprinted projects, and unprinted refusals
 BATCH_SECONDS: Final = 0.06  # no noticeable delay; each batch slows the requests a little
-MANY_EVENTS: Final = EVENTS_KEPT_MAX // 4  # of a project: print at once, before the log drops any
+MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # of a project: print at once, before the log drops any
 STOP_SECONDS: Final = 0.5
 MASKING: Final = Masking()
 
@@ -318,7 +318,7 @@ class Activity:
             return
         printed.dequeue()
         events, number = project.events, printed.number
-        yield from self._shown(_missed(events.first_kept() - number - 1))
+        yield from self._shown(_missed(events.oldest_number() - number - 1))
         for stored in events.stored_beyond(number, KINDS):
             printed.number = stored.number
             try:

@@ -20,11 +20,11 @@ class Due(NamedTuple, Generic[Item]):
 class Timeline(Generic[Item]):
     """A clock with a queue of due items; items due at the same time keep their insertion order."""
 
-    __slots__ = ("_heap", "moved", "now", "sequence")
+    __slots__ = ("_heap", "now", "on_move", "sequence")
 
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
-        self.moved: Callable[[datetime], None] | None = None  # called with every new time
+        self.on_move: Callable[[datetime], None] | None = None  # called with every new time
         self.sequence = sequence  # the newest item's number, which orders ties
         self._heap: list[Due[Item]] = list(entries)  # sequences are unique, so items are never compared
         heapq.heapify(self._heap)
@@ -65,8 +65,8 @@ class Timeline(Generic[Item]):
         """Advance to ``moment``; a no-op if it is not after now."""
         if moment > self.now:
             self.now = moment
-            if self.moved is not None:
-                self.moved(moment)
+            if self.on_move is not None:
+                self.on_move(moment)
 
     def __iter__(self) -> Iterator[Due[Item]]:
         """Iterate over all items, earliest first."""

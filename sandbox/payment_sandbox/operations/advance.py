@@ -282,7 +282,7 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
     if epoch.advance_log is None:  # another advance holds the clock
         return
     try:
-        project.let_clock_go(epoch)
+        project.release_clock(epoch)
         end = held.until or epoch.timeline.now
         with suppress(ProjectReset), project.edit(epoch, end, is_due=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))

@@ -13,7 +13,7 @@ from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
 from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.project import Project, ProjectReset
 
-TIDIED_AT_ONCE: Final = 20  # each order adds a few entries
+CHECKED_AT_ONCE: Final = 20  # each order adds a few entries
 
 
 def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
@@ -89,12 +89,12 @@ def tidy(project: Project, epoch: Epoch) -> None:
     if len(epoch.timeline) < epoch.tidy_at:
         return
     with suppress(ProjectReset), project.exclusively(epoch):
-        batch = epoch.timeline.batch(epoch.tidied, TIDIED_AT_ONCE)
-        epoch.over += [due.sequence for due in batch if _is_over(epoch, due)]
-        epoch.tidied += TIDIED_AT_ONCE
-        if epoch.tidied < len(epoch.timeline):
+        batch = epoch.timeline.batch(epoch.checked_entries, CHECKED_AT_ONCE)
+        epoch.obsolete += [due.sequence for due in batch if _is_over(epoch, due)]
+        epoch.checked_entries += CHECKED_AT_ONCE
+        if epoch.checked_entries < len(epoch.timeline):
             return
-        epoch.timeline.remove(epoch.over)
-        epoch.finished += epoch.over
+        epoch.timeline.remove(epoch.obsolete)
+        epoch.finished += epoch.obsolete
         epoch.tidy_at = max(TIDY_AT_LEAST, 2 * len(epoch.timeline))
-        epoch.tidied, epoch.over = 0, []
+        epoch.checked_entries, epoch.obsolete = 0, []

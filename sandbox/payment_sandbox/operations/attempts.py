@@ -75,17 +75,17 @@ def _stored_details(sent: Mapping[str, Any], capabilities: Capabilities) -> Iter
             yield field.name, sent[field.name]
 
 
-def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transaction:
+def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Transaction:
     """Add an attempt to an order and start it.
 
-    ``asked`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
+    ``requested`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
     ``capture_mode`` and ``payment_method_details``.
     """
-    name = edit.epoch.shared.value(asked["payment_method"])
+    name = edit.epoch.shared.value(requested["payment_method"])
     identifier = edit.settings.method(name)
     assert identifier is not None, "the request is checked"
     capabilities = BY_NAME[identifier].capabilities
-    expiration_period = asked.get("expiration_period", capabilities.default_expiration)
+    expiration_period = requested.get("expiration_period", capabilities.default_expiration)
     attempt = Transaction(
         id=edit.ids.uuid("transaction"),
         method=identifier,
@@ -96,8 +96,8 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
         expiration_period=expiration_period,
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
-        capture_mode=asked.get("capture_mode", capabilities.default_capture_mode),
-        asked=dict(_stored_details(asked.get("payment_method_details", {}), capabilities)) or NOTHING,
+        capture_mode=requested.get("capture_mode", capabilities.default_capture_mode),
+        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities)) or NOTHING,
         details=NOTHING,
         plan=NOTHING,
     )

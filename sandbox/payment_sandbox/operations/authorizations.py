@@ -49,9 +49,9 @@ def capture_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     return lambda authorization, now: authorization.capture_amount(amount_cents, description, now=now)
 
 
-def capture_lines(asked: list[LineQuantity], description: str | None) -> LedgerStep:
+def capture_lines(requested: list[LineQuantity], description: str | None) -> LedgerStep:
     """Capture lines (END-13)."""
-    return lambda authorization, now: authorization.capture_lines(asked, description, now=now)
+    return lambda authorization, now: authorization.capture_lines(requested, description, now=now)
 
 
 def void_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
@@ -59,9 +59,9 @@ def void_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     return lambda authorization, now: authorization.void_amount(amount_cents, description, now=now)
 
 
-def void_lines(asked: list[LineQuantity], description: str | None) -> LedgerStep:
+def void_lines(requested: list[LineQuantity], description: str | None) -> LedgerStep:
     """Void lines (END-15)."""
-    return lambda authorization, now: authorization.void_lines(asked, description, now=now)
+    return lambda authorization, now: authorization.void_lines(requested, description, now=now)
 
 
 def follow_ledger(edit: Edit, order: Order, transaction: Transaction) -> None:

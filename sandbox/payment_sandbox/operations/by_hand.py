@@ -18,9 +18,9 @@ from payment_sandbox.projects.recorder import action_event
 ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
 
-def create_by_hand(project: Project, data: Mapping[str, Any], asked: Mapping[str, Any]) -> Order:
-    """Create an order from its parsed form; the action records the ``asked`` fields."""
-    return _recorded(project, "create", {"order": asked}, lambda: create_order(project, data))
+def create_by_hand(project: Project, data: Mapping[str, Any], body: Mapping[str, Any]) -> Order:
+    """Create an order from its parsed form; the action records the ``body``."""
+    return _recorded(project, "create", {"order": body}, lambda: create_order(project, data))
 
 
 def act_as_merchant(
@@ -59,8 +59,8 @@ def _act(project: Project, order_id: str, action: str, amount_cents: Cents | Non
     if action == "cancel":
         return cancel(project, order_id, None)
     if action == "refund":
-        asked = {"amount": amount_cents} if amount_cents is not None else {}
-        refund(project, order_id, asked, None)
+        data = {"amount": amount_cents} if amount_cents is not None else {}
+        refund(project, order_id, data, None)
         return project.find_order(order_id)
     if amount_cents is None:
         raise Invalid([Violation("amount", "is required")])

@@ -9,7 +9,7 @@ from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
-    BODY_KEPT_BYTES,
+    ATTEMPT_BODY_BYTES,
     MANUAL_ATTEMPT,
     Delivery,
     DeliveryState,
@@ -29,7 +29,7 @@ from payment_sandbox.version import __version__
 
 ERROR_LENGTH_MAX: Final = 500  # characters
 TRACEBACK_LENGTH_MAX: Final = 8192
-ATTEMPT_BYTES: Final = 500 + BODY_KEPT_BYTES
+ATTEMPT_BYTES: Final = 500 + ATTEMPT_BODY_BYTES
 """The approximate size of a stored attempt: its request, and the body of the reply."""
 HEADERS: Final = {
     "Content-Type": "application/json",
@@ -97,8 +97,8 @@ def _prepared(
     if request.url != settings.forward_to or effect.reply is not None:
         return prepared
     label = _label(project, epoch, delivery, queued)
-    if project.relay.keep(epoch, queued):
-        epoch.store.leave()
+    if project.relay.park(epoch, queued):
+        epoch.store.stop_sending()
         _publish_waiting(project, delivery)
         return None
     return prepared._replace(label=label)
@@ -217,7 +217,7 @@ def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: d
 def _masked(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
     """Prepare an attempt for storage: mask secrets, and cut long bodies."""
     request = masking.record(attempt.request)
-    body = request.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode()
+    body = request.body[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
     reply = _cut(masking.record(attempt.reply), attempt.reply)
     return attempt._replace(request=request._replace(body=body), reply=reply)
 
@@ -255,7 +255,7 @@ def _may_be_postponed(
 
 
 def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery, at most once, by a delay or until the next one has been sent (SCN-06)."""
+    """Postpone a delivery, at most once, by a delay or until the next webhook has been sent (SCN-06)."""
     if delivery.postponed:
         return False
     if isinstance(effect, Delay):

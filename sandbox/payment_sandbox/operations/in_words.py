@@ -76,7 +76,7 @@ def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
 
 
 def describe_call(entry: JournalEntry) -> str:
-    """Describe a call in words; an empty text means that no words fit."""
+    """Describe a known call in words; return an empty text for other calls."""
     _, collection, *place = [*entry.path.strip("/").split("/"), ""]
     if collection == CODES and entry.method == "POST":
         return _with_amount("makes a QR code", entry)

@@ -61,7 +61,7 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
         _authorize(edit, order, attempt)
     if trigger in SUCCESSES:
-        _end_others(edit, order, attempt)
+        _end_other_attempts(edit, order, attempt)
 
 
 def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
@@ -77,7 +77,7 @@ def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
         edit.move_order(order, Trigger.EXPIRE)
 
 
-def _end_others(edit: Edit, order: Order, paid: Transaction) -> None:
+def _end_other_attempts(edit: Edit, order: Order, paid: Transaction) -> None:
     """Cancel the other attempts and void the rest of their authorizations: an order is paid once (A45).
 
     Other attempts are open only if a late bank transfer pays the order.

@@ -82,8 +82,8 @@ def _check(
     if order.payment_methods is not None and attempt is None:
         data["payment_methods"] = order.payment_methods
     if attempt is not None and attempt.is_open:
-        asked = {**attempt.asked, "cvc": ""}  # sent at creation, and not stored
-        data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
+        details = {**attempt.asked, "cvc": ""}  # sent at creation, and not stored
+        data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": details}]
     return check_order(data, violations, edit.settings, edit.terms)
 
 

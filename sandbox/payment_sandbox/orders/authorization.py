@@ -167,7 +167,7 @@ class Authorization(NamedTuple):
         Raises:
             Invalid: a line is unknown, or the lines add up to less than 1 cent.
             CaptureStyleMixed: earlier captures were by amount.
-            CaptureExceedsRemainder: less than that remains of a line or of the amount.
+            CaptureExceedsRemainder: a line or the amount has a smaller remainder.
         """
         require_known(self.lines, requested)
         self._refuse_capture(now)

@@ -10,8 +10,8 @@ from payment_sandbox.kernel.times import Period
 DELIVERIES_MAX: Final = 10  # LIM-06
 RETRY_AFTER: Final = Period.parse("PT2M")
 TIMEOUT_SECONDS: Final = 5.0  # SET-57
-BODY_KEPT_BYTES: Final = 4096
-ATTEMPTS_KEPT_MAX: Final = 100
+ATTEMPT_BODY_BYTES: Final = 4096
+ATTEMPTS_STORED_MAX: Final = 100
 ANSWERED_BY_SCENARIO: Final = "answered by the scenario"
 TIMED_OUT_BY_SCENARIO: Final = "timed out, as the scenario says"
 DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it"
@@ -145,7 +145,7 @@ class Delivery(NamedTuple):
         that a scenario sends has the number of its original and does not count as an attempt.
         """
         attempts = (*self.attempts, attempt)
-        if len(attempts) > ATTEMPTS_KEPT_MAX:  # the first ten and the newest resends stay
+        if len(attempts) > ATTEMPTS_STORED_MAX:  # the first ten and the newest resends stay
             attempts = (*attempts[:DELIVERIES_MAX], *attempts[DELIVERIES_MAX + 1 :])
         state, next_at = self.state, None
         if attempt.reply.is_delivered:

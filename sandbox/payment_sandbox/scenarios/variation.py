@@ -228,6 +228,7 @@ class Variation:
     is_met: IsMet | None = None
     reported_as: str = ""  # the name in coverage and sequences, if different
     offers: tuple[VariationOffer, ...] = ()
+    implied_by: str = ""  # a variation of the same step; where it does no harm, this one does none either
 
     def offering(self, *offers: VariationOffer) -> "Variation":
         """Return the variation with these offers."""

@@ -28,6 +28,7 @@ from payment_sandbox.scenarios.effects import (
     Together,
     WebhooksFirst,
 )
+from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,
@@ -87,6 +88,10 @@ def _was_early(delivery: Delivery, settings: Document) -> bool:
 
 def _failed(delivery: Delivery, settings: Document) -> bool:
     return delivery.state is DeliveryState.FAILED
+
+
+def _is_screened(attempt: Subject, result: str) -> bool:
+    return "screening" in attempt.outcome_keys and result in attempt.screenings
 
 
 LATE: Final = Period.parse("PT1M")
@@ -149,14 +154,18 @@ _number = partial(_form, applies=lambda form: form.has_number)
 _job = partial(Variation, kinds=(JOB,))
 _action = partial(Variation, kinds=(ACTION,))
 _customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
+_payment = partial(_action, applies=lambda acts: acts.action.name in ("customer pay", "bank credit"))
 _bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
+_unreserved = partial(
+    _action, applies=lambda acts: acts.action.name == "customer pay" and not acts.is_authorization
+)
 _giving_up = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
 _settling = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
 _approving = partial(_action, applies=lambda acts: acts.action.name == "screening approve")
 _attempt = partial(Variation, kinds=(ATTEMPT,))
 _screening = partial(_attempt, applies=lambda attempt: "screening" in attempt.outcome_keys)
-_long_screening = partial(_attempt, applies=lambda attempt: "needs-time" in attempt.screenings)
-_failing_screening = partial(_attempt, applies=lambda attempt: "error" in attempt.screenings)
+_long_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "needs-time"))
+_failing_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "error"))
 _refund = partial(_attempt, applies=lambda attempt: attempt.is_refund)
 _charge = partial(_attempt, applies=lambda each: not each.is_refund and "processor" in each.outcome_keys)
 
@@ -183,22 +192,6 @@ VARIATIONS: tuple[Variation, ...] = (
             shows=("HOOK-12",),
         )
     ),
-    _webhook(
-        "refused",
-        "{step} arrived two minutes late",
-        Answer(503),
-        MISSED,
-        AT_REST,
-        is_met=_was_retried,
-        reported_as="retried",
-    ).offering(
-        VariationOffer(
-            "slow-shop",
-            "The first attempt of each webhook times out",
-            WHAT_IF,
-            effect=Timeout(),
-        )
-    ),
     _webhook("swapped", "{step} arrived after the next one", Swap(), UNDONE, AT_REST | SUSPECT).offering(
         VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
@@ -212,6 +205,23 @@ VARIATIONS: tuple[Variation, ...] = (
             "webhook-late", "Every webhook arrives 10 minutes late", WHAT_IF | SWITCH, effect=Delay("PT10M")
         ),
         VariationOffer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
+    ),
+    _webhook(
+        "refused",
+        "{step} arrived two minutes late",
+        Answer(503),
+        MISSED,
+        AT_REST,
+        is_met=_was_retried,
+        reported_as="retried",
+        implied_by="late",
+    ).offering(
+        VariationOffer(
+            "slow-shop",
+            "The first attempt of each webhook times out",
+            WHAT_IF,
+            effect=Timeout(),
+        )
     ),
     _call(
         "early",
@@ -330,7 +340,7 @@ VARIATIONS: tuple[Variation, ...] = (
         )
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
-    _customer("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
+    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
     _giving_up("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), MISSED),
     _customer(
         "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
@@ -341,31 +351,31 @@ VARIATIONS: tuple[Variation, ...] = (
     _bank("after-expiry", "{step} arrived after the expiry", ACTS_TOO_LATE, MISSED),
     _bank("credited-twice", "{step} arrived twice", ACTS_TWICE, OWED, SUSPECT),
     _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID),
-    _customer(
+    _payment(
         "pays-both",
         "the customer also paid on the page of an earlier attempt after {step}",
         PAYS_BOTH,
         PAID_TWICE,
     ),
-    _customer(
+    _payment(
         "pays-earlier",
         "the customer paid on the page of an earlier attempt in place of {step}",
         PAYS_EARLIER,
         MISSED,
     ),
-    _customer(
+    _payment(
         "earlier-first",
         "the customer paid on the page of an earlier attempt before {step}",
         PAYS_EARLIER_FIRST,
         PAID_TWICE,
     ),
-    _customer(
+    _payment(
         "cancels-earlier",
         "the customer cancelled an earlier attempt after {step}",
         CANCELS_EARLIER,
         UNDONE,
     ),
-    _customer("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
+    _payment("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
     _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),
     _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).offering(
         VariationOffer(
@@ -375,7 +385,7 @@ VARIATIONS: tuple[Variation, ...] = (
             shows=("CAP-03", "CAP-04"),
         )
     ),
-    _customer("month", "a month passed after {step}", Passes("P31D"), LAPSED),
+    _unreserved("month", "a month passed after {step}", Passes("P31D"), LAPSED),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
         VariationOffer(
             "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, shows=("SET-47",)

@@ -79,7 +79,7 @@ def _park_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt
     """Park a webhook for the next listener; requeue it if one is connected, or forwarding is off."""
     with project.exclusively(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
-        is_parked = is_forwarding and project.relay.keep_unanswered(epoch, prepared.queued)
+        is_parked = is_forwarding and project.relay.park_unanswered(epoch, prepared.queued)
     if not is_parked:
         project.put(epoch, prepared.queued)
 

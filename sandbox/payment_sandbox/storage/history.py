@@ -34,7 +34,7 @@ def load_history(project: Project, newest_number: int) -> None:
     Unreadable records are skipped.
     """
     store = project.epoch.store  # a reset replaces the journal's key
-    project.epoch.journal.go_on_after(
+    project.epoch.journal.continue_after(
         newest_number, lambda: read_records(project.project_id, store.history(newest_number))
     )
 

@@ -447,7 +447,7 @@ def undo_move(project: Project, current: Epoch, before: Checkpoint) -> NotUndone
     snapshot = before.snapshot
     checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
     epoch = _epoch(project, checked, current.number + 1)
-    epoch.journal.go_on_from(current.journal, before.mark)
+    epoch.journal.copy_from(current.journal, before.mark)
     epoch.scan_forms = OrderedDict(current.scan_forms)
     project.replace_epoch(epoch, checked.change, current, lambda: _refuse_loss(current, before))
     send_owed(project)

@@ -425,7 +425,7 @@ def resumed_registry(
     try:
         registry = Registry(services, file, catalogue, ids=ids, clock=clock)
         if file.server.ids is not None:
-            registry.go_on_with(Ids(*file.server.ids))
+            registry.continue_ids(Ids(*file.server.ids))
         for stored in file.projects:
             registry.add(_project(stored, services, file, registry))
     except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:

@@ -123,7 +123,7 @@ def same_site_only(call: Call, call_next: CallNext) -> Response:
 
 @lru_cache(maxsize=128)
 def _log_once(problem: str) -> None:
-    """Log a refusal once; behind a proxy, for example, the caller may never see it."""
+    """Log a refusal once, because the caller may not see it, for example behind a proxy."""
     log.warning("a request was refused: %s", problem)
 
 

@@ -69,7 +69,7 @@ def report_refused(call: Call, status: int, value: str) -> None:
 
 
 def known_keys(registry: Registry, text: str) -> list[str]:
-    """Find API keys of any project in a text; only a few words are looked up, perhaps in a database."""
+    """Find API keys of any project in a text; at most ``WORDS_MAX`` words are looked up."""
     words = [word for word in _KEY_LIKE.findall(text) if len(word) >= WORD_LENGTH_MIN]
     generated = GENERATED_KEY.findall(text)
     candidates = list(dict.fromkeys([*generated, *words]))
@@ -130,7 +130,7 @@ def _on_http(call: Call, error: HTTPException) -> Response:
     if status == NOT_FOUND:
         value = "there is nothing at this path"
         if not call.request.path.startswith(APIS):
-            value += "; the calls of the APIs begin with /v1/ and /control/"
+            value += "; paths of the APIs begin with /v1/ and /control/"
     elif status == 405:
         value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
     return _answer(call, error_body(status, kind, value), headers)

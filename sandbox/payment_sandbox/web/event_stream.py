@@ -51,7 +51,7 @@ class EventStream:
 
     def begin(self) -> str:
         """Begin the stream: report dropped events, if any, and repeat stored ones."""
-        first = self.events.first_kept()
+        first = self.events.oldest_number()
         if self._after is None or first - 1 <= self._after <= self.events.number:
             return FIRST_COMMENT + self.take()
         missed = {"after": self._after, "first_kept": first}
@@ -77,7 +77,7 @@ class EventStream:
 
 
 class ChangeStream(EventStream):
-    """The stream of an open page: it only signals a change, upon which the page reloads its content.
+    """The stream of an open page: it only signals changes, and the page then reloads its content.
 
     Streaming the events themselves to many open pages would be a waste: none of them reads the events.
     """
@@ -111,7 +111,7 @@ class SerializedEvents:
         known = self._known.get(key)
         if known is None:
             new = events.beyond(number)
-            known = "".join(map(_shown, new)), new[-1].number if new else number
+            known = "".join(map(_serialize, new)), new[-1].number if new else number
             self._known = {**dict(list(self._known.items())[1 - SERIALIZED_EVENTS_MAX :]), key: known}
         return known
 
@@ -119,5 +119,5 @@ class SerializedEvents:
 SERIALIZED_EVENTS: Final = Slot(SerializedEvents)
 
 
-def _shown(event: Event) -> str:
+def _serialize(event: Event) -> str:
     return f"id: {event.number}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"

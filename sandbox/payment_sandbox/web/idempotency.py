@@ -29,7 +29,7 @@ from payment_sandbox.web.routes import Facts
 KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 LENGTH_MAX: Final = 255
-READING: Final = ("GET", "HEAD")
+SAFE_METHODS: Final = ("GET", "HEAD")
 
 
 def idempotent(call: Call, call_next: CallNext) -> Response:
@@ -52,7 +52,7 @@ def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | Non
     """
     request, project = call.request, call.project
     key = request.headers.get(KEY)
-    if request.method in READING or (key is None and not project.epoch.store.is_shared):
+    if request.method in SAFE_METHODS or (key is None and not project.epoch.store.is_shared):
         return None
     if key is not None and not 0 < len(key) <= LENGTH_MAX:
         raise RequestRefused(400, f"{KEY} must have 1 to {LENGTH_MAX} characters")
@@ -61,7 +61,7 @@ def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | Non
         if known is not None:
             return _replay(call, json.loads(known))
     request_id, is_named = key or token_hex(16), key is not None
-    call.asked = TrackedRequest(
+    call.tracked = TrackedRequest(
         request_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
     )
     return None
@@ -89,7 +89,7 @@ def _answer(call: Call, edit: Edit) -> str | None:
     """Serialize the response of a committed edit; None if the edit does not produce this response."""
     assert call.routed is not None, "edits come from views"
     project, facts = call.project, call.routed.facts
-    shown = _shown(project, edit, facts, call.values)
+    shown = _response_body(project, edit, facts, call.values)
     if shown is None:
         return None
     body, order = shown
@@ -107,7 +107,7 @@ def _answer(call: Call, edit: Edit) -> str | None:
     )
 
 
-def _shown(
+def _response_body(
     project: Project, edit: Edit, facts: Facts, values: Mapping[str, str]
 ) -> tuple[str, Order | None] | None:
     order = edit.newest_created or edit.orders.get(values.get("order_id", ""))

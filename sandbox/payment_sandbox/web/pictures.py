@@ -51,7 +51,7 @@ class Sequence(NamedTuple):
     lanes: tuple[str, ...]
     rows: tuple[PictureRow, ...]
     omitted: int = 0
-    whole: str | None = None  # the link to all rows
+    full_url: str | None = None  # the link to all rows
 
 
 class PictureDue(NamedTuple):
@@ -70,22 +70,22 @@ def sequence(
     due: Iterable[PictureDue] = (),
     link: Link | None = None,
     *,
-    most: int = ROWS_MAX,
-    whole: str | None = None,
+    rows_max: int = ROWS_MAX,
+    full_url: str | None = None,
     past: Container[str] | None = None,
 ) -> Sequence:
     """Draw the happenings and the scheduled events.
 
-    ``whole`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
+    ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
     displayed moment, None if that is now.
     """
     happenings = list(happenings)
     rows = list(_rows(happenings, link or _no_link, past))
     last_at = happenings[-1].at if happenings else None
-    shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
+    shown = [*rows[-rows_max:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
-    return Sequence(lanes, tuple(shown), max(0, len(rows) - most), whole)
+    return Sequence(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
 
 
 def _no_link(happening: Happening) -> str | None:
@@ -120,7 +120,7 @@ def _timed(happening: Happening) -> str:
 
 def _both_times(happening: Happening) -> str:
     """Format sandbox time and real time; the latter also appears in the shop's log."""
-    return f"{happening.at.isoformat()}, really {happening.real_at.isoformat()}"
+    return f"{happening.at.isoformat()}, real time {happening.real_at.isoformat()}"
 
 
 def _look(happening: Happening) -> str:
@@ -180,7 +180,7 @@ FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
     """Render a diagram as SVG; as a file, it gets a label and a white background."""
     height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
-    role = "group" if picture.whole or any(row.link for row in picture.rows) else "img"
+    role = "group" if picture.full_url or any(row.link for row in picture.rows) else "img"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="{WIDTH if is_file else "100%"}" '
         f'height="{height}" role="{role}" aria-label="{escape(title)}" font-family="{FONT}" font-size="12">'
@@ -190,14 +190,14 @@ def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = Fals
     return "\n".join(filter(None, pieces))
 
 
-def _places(picture: Sequence) -> dict[str, float]:
+def _positions(picture: Sequence) -> dict[str, float]:
     """Return the positions of the lanes, in per cent of the width."""
     distance = (LAST_LANE - FIRST_LANE) / (len(picture.lanes) - 1)
     return {lane: round(FIRST_LANE + distance * number, 2) for number, lane in enumerate(picture.lanes)}
 
 
 def _lanes(picture: Sequence, height: int) -> Iterator[str]:
-    for lane, x in _places(picture).items():
+    for lane, x in _positions(picture).items():
         yield (
             f'<text x="{x:g}%" y="18" text-anchor="middle" font-weight="650" font-size="13" class="lane">'
             f"{LANES[lane]}</text>"
@@ -206,10 +206,10 @@ def _lanes(picture: Sequence, height: int) -> Iterator[str]:
 
 
 def _drawn_rows(picture: Sequence) -> Iterator[str]:
-    places, y = _places(picture), TOP + 10
+    positions, y = _positions(picture), TOP + 10
     if picture.omitted:
         text = _text("50%", y, f"… {picture.omitted} earlier entries", COLOURS["quiet"], "quiet")
-        yield f'<a href="{escape(picture.whole)}" data-whole="">{text}</a>' if picture.whole else text
+        yield f'<a href="{escape(picture.full_url)}" data-whole="">{text}</a>' if picture.full_url else text
         y += ROW_HEIGHT
     for row in picture.rows:
         parts = [f'<g class="row {row.look}{" later" * row.is_later}">']
@@ -218,18 +218,18 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
         if row.time:
             parts.append(_text("4", y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
         parts.append(
-            _note(row, places[row.sender], y) if row.sender == row.receiver else _arrow(row, places, y)
+            _note(row, positions[row.sender], y) if row.sender == row.receiver else _arrow(row, positions, y)
         )
         if row.link:
-            parts.append(_target(row, places, y))
+            parts.append(_target(row, positions, y))
         drawn = "".join([*parts, "</g>"])
         yield f'<a href="{escape(row.link)}">{drawn}</a>' if row.link else drawn
         y += ROW_HEIGHT
 
 
-def _target(row: PictureRow, places: dict[str, float], y: float) -> str:
+def _target(row: PictureRow, positions: dict[str, float], y: float) -> str:
     """Make the full height of the row clickable, rather than just the thin line."""
-    begin, end = sorted((places[row.sender], places[row.receiver]))
+    begin, end = sorted((positions[row.sender], positions[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
     return f'<rect x="{begin:g}%" y="{top:g}" width="{end - begin:g}%" height="{height}" fill-opacity="0"/>'
 
@@ -239,12 +239,12 @@ def _pixels(share: float) -> float:
     return share * WIDTH / 100
 
 
-def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
-    begin, end = places[row.sender], places[row.receiver]
+def _arrow(row: PictureRow, positions: dict[str, float], y: float) -> str:
+    begin, end = positions[row.sender], positions[row.receiver]
     back = -ARROW if end > begin else ARROW
     colour, middle = COLOURS[row.look], (begin + end) / 2
     dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
-    label = _cut(row.label, _pixels(abs(end - begin)) + OVER_LANES)
+    label = _truncate(row.label, _pixels(abs(end - begin)) + OVER_LANES)
     if row.look == LOST:  # the arrow ends halfway, with a cross
         end, path = middle, f'd="M -{ARROW} -{ARROW} L {ARROW} {ARROW} M -{ARROW} {ARROW} L {ARROW} -{ARROW}"'
         head = f'<path class="cross" {path} stroke="{colour}" stroke-width="2"/>'
@@ -260,7 +260,7 @@ def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
 def _note(row: PictureRow, x: float, y: float) -> str:
     """Render a status as a filled pill, other notes as an outlined one."""
     colour = COLOURS[row.look]
-    label = _cut(row.label, 2 * (WIDTH - _pixels(x)))
+    label = _truncate(row.label, 2 * (WIDTH - _pixels(x)))
     width = max(64.0, len(label) * CHARACTER_WIDTH + 20)
     x = round(min(x, 100 - 100 * (width / 2 + 2) / WIDTH), 2)
     if row.is_status:
@@ -284,8 +284,8 @@ def _safe(text: str) -> str:
     return escape(NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
-def _cut(label: str, room: float) -> str:
-    length = min(LABEL_LENGTH_MAX, int(room / CHARACTER_WIDTH))
+def _truncate(label: str, width: float) -> str:
+    length = min(LABEL_LENGTH_MAX, int(width / CHARACTER_WIDTH))
     return label if len(label) <= length else f"{label[: length - 1]}…"
 
 

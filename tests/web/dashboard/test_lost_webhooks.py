@@ -86,10 +86,10 @@ def test_the_shop_is_said_to_have_heard_nothing(watched: Sandbox) -> None:
     """With the mark that it believes something else, and no praise."""
     browser = Dashboard(watched)
     page = browser.open(f"orders/{paid(watched, LOST)['id']}/")
-    assert page.ids["believed"].endswith("Your shop has heard nothing since then≠")
+    assert page.ids["believed"].endswith("Your shop has received nothing since then≠")
     assert "verdict" not in page.ids
     heard = browser.open(f"orders/{paid(watched)['id']}/").ids["believed"]
-    assert "heard nothing" not in heard
+    assert "received nothing" not in heard
 
 
 def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
@@ -99,9 +99,9 @@ def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
     page = browser.open("webhooks/")
     (form,) = (each for each in page.forms if each.action.endswith("/webhooks/test/"))
     notice = browser.send(form, {}, page).ids["notice"]
-    assert "A test order was paid, but your shop has heard nothing: lost (fault)." in notice
+    assert "A test order was paid, but your shop received no webhook: lost (fault)." in notice
     (order,) = watched.get("/control/orders/").json()["items"]
-    assert browser.open(f"orders/{order['id']}/").ids["believed"] == "Your shop has heard nothing≠"
+    assert browser.open(f"orders/{order['id']}/").ids["believed"] == "Your shop has received nothing≠"
 
 
 def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:

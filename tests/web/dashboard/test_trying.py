@@ -164,7 +164,7 @@ def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop:
     browser = Dashboard(watched)
     page = browser.open(f"webhooks/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
-    assert "Sent by hand" in browser.send(form, {"body": "bad"}, page).text
+    assert "Manual resend" in browser.send(form, {"body": "bad"}, page).text
     tried = watched.webhooks()[0]
     assert (tried["state"], [attempt["number"] for attempt in tried["attempts"]]) == ("delivered", [1, 0])
     assert watched.get("/control/review/").json() == reviewed

@@ -227,8 +227,10 @@ def _webhook(item: Happening, answer: Happening | None, url: str) -> Iterator[st
 def _request(entry: records.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
     fault = f", fault {entry['fault']}" if entry["fault"] else ""
-    yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
-    error = entry["response"].get("error") if isinstance(entry["response"], dict) else None
+    answer = entry["response"] if isinstance(entry["response"], dict) else {}
+    error = answer.get("error")
+    read = f": {answer['status']}" if entry["method"] == "GET" and "status" in answer else ""
+    yield f"{entry['method']} {entry['path']} -> {entry['status']}{read}{rule}{fault}"
     if error is not None:
         yield f"  {error['type']}: {error['value']}"
     answered = entry["headers"]["response"]

@@ -520,7 +520,7 @@ class CoverageCell(TypedDict):
 
     what: Annotated[str, "The case, such as paid, retried, CAP-08, or rule 1 of a scenario."]
     met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
-    count: Annotated[int, "The number of these orders or requests; 0 if the shop always made a mistake."]
+    count: Annotated[int, "The number of orders or requests that met the case without a mistake."]
     wrong: Annotated[list[str], "Ids of those with an open finding of the review; the first hundred."]
     by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
 
@@ -538,7 +538,7 @@ class Coverage(TypedDict):
 
     items: list[CoverageRow]
     dropped: Annotated[int, "Always 0."]
-    percent: Annotated[float, "The share of the methods' cases that the shop has met."]
+    percent: Annotated[float, "The share of the methods' cases that the shop has met, in percent."]
     is_chosen: Annotated[bool, "Whether payment_methods is set; if not, the methods in use count."]
 
 

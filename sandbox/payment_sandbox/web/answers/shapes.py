@@ -64,7 +64,7 @@ def shape_of(answer: Any) -> type[Schema]:
     if is_typeddict(answer):
         described = {name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()}
     else:
-        described = dict(_shown(answer, hints))
+        described = dict(_tuple_fields(answer, hints))
     return _shape(answer.__name__, answer.__doc__ or "", described)
 
 
@@ -72,7 +72,7 @@ def _is_record(kind: Any) -> bool:
     return is_typeddict(kind) or hasattr(kind, "_fields")
 
 
-def _shown(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _tuple_fields(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a ``NamedTuple``; a field that defaults to None is optional."""
     for name, hint in hints.items():
         if INTERNAL in get_args(hint):

@@ -46,7 +46,7 @@ class ShownTransaction(NamedTuple):
 
     @property
     def charge_cents(self) -> int | None:
-        """The service's charge for a completed card payment (TX-17); the rate is made up (A26)."""
+        """The service's charge for a completed card payment (TX-17); the rate is an assumption (A26)."""
         if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
             return None
         return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000

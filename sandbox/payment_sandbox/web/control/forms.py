@@ -123,7 +123,7 @@ class EventsQuery(Form):
     after = Text(
         pattern="[0-9]{1,18}",
         expected="the number of an event",
-        about="Also stream the events after the one with this number, as after the header Last-Event-ID.",
+        about="Also stream the events after this number, as with the header Last-Event-ID.",
     )
 
 

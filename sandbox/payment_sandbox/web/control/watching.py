@@ -11,7 +11,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
@@ -151,19 +151,19 @@ def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt
     timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
     listener, forward_to = request.get("listener", ""), request.get("forward_to")
     if request.get("leaves"):
-        project.relay.dismiss(listener)
+        project.relay.disconnect(listener)
         project.change_settings(
             {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
         )
         return None
-    unanswered = project.relay.arrive(listener)
+    unanswered = project.relay.connect(listener)
     if unanswered is None:
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
         project.change_settings(
-            {"forward_to": forward_to}, unless=lambda: project.relay.has_replaced(listener)
+            {"forward_to": forward_to}, unless=lambda: project.relay.is_disconnected(listener)
         )
-    project.put_back(unanswered)
+    project.requeue(unanswered)
     project.storage.take_over(project)
     return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
 
@@ -192,7 +192,7 @@ def _reply(data: dict[str, Any]) -> Reply:
     return Reply(
         data.get("duration_ms", 0.0),
         data.get("status"),
-        data.get("body", "").encode()[:BODY_KEPT_BYTES].decode(errors="ignore"),
+        data.get("body", "").encode()[:ATTEMPT_BODY_BYTES].decode(errors="ignore"),
         _error(data),
         (data.get("warning") or "")[:TEXT_LENGTH_MAX] or None,
     )

@@ -1,4 +1,4 @@
-"""The ways in: the first page, the choice of a project, and the sign-in."""
+"""The entry pages: the root, the list of projects, and the sign-in."""
 
 from flask import Response
 
@@ -24,7 +24,7 @@ LINKS = {
 
 @route(dashboard, "GET", "/", **VIEW)
 def get_root(call: Call) -> Response:
-    """Lead browsers to the dashboard; others get links to it and to what programs need."""
+    """Redirect browsers to the dashboard; return links to other clients."""
     if not is_browser(call.request):
         return json_answer({name: f"{call.site.public_url}{path}" for name, path in LINKS.items()})
     return redirect(f"{call.site.base_path}/dashboard/")
@@ -32,7 +32,7 @@ def get_root(call: Call) -> Response:
 
 @route(dashboard, "GET", "/dashboard/", **VIEW)
 def get_dashboard(call: Call) -> Response:
-    """Show the project, or let the browser choose one."""
+    """Redirect to the only project, or list the projects."""
     projects = signing_in.visible_projects(call)
     if len(projects) == 1:
         return redirect(url(projects[0], "orders/"))
@@ -49,13 +49,13 @@ def get_dashboard(call: Call) -> Response:
 
 @route(dashboard, "GET", f"/dashboard/{SIGN_IN}/", **VIEW)
 def get_sign_in(call: Call) -> Response:
-    """Ask for an API key or the control token."""
+    """Show the form for an API key or the control token."""
     return _sign_in_page(call)
 
 
 @route(dashboard, "POST", f"/dashboard/{SIGN_IN}/", **POSTED)
 def post_sign_in(call: Call) -> Response:
-    """Sign in with an API key, for its project, or with the control token, for all."""
+    """Sign in to a project with its API key, or to all projects with the control token."""
     grant = signing_in.grant_for(call, call.request.form.get("secret", "").strip())
     if grant is None:
         return _sign_in_page(call, UNAUTHORIZED)
@@ -74,7 +74,7 @@ def post_sign_out(call: Call) -> Response:
 
 @route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW)
 def get_project_page(call: Call, project_id: str) -> Response:
-    """Lead to the orders of a project."""
+    """Redirect to the orders of a project."""
     if UUID.fullmatch(project_id) is None:
         raise Unknown("there is no such project")
     return redirect(f"{call.site.base_path}/dashboard/{project_id}/orders/")

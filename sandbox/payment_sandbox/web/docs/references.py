@@ -20,6 +20,7 @@ from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
+from payment_sandbox.scenarios.space import reasons
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variations import all_offers, rehearsed, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
@@ -159,6 +160,12 @@ def variations() -> str:
         sentence = each.sentence.format(step=STEPS.get(each.kinds[0], "the call"))
         rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
+
+
+def left_out() -> str:
+    """What rehearsals do not change, and why."""
+    rows = [(interaction, ", ".join(each), reason) for interaction, each, reason in reasons()]
+    return table(("What happens", "How it could end", "Why no variation is for it"), rows)
 
 
 def offers() -> str:

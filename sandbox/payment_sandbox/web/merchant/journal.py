@@ -6,19 +6,19 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.projects.journal import (
-    BODY_KEPT_BYTES,
+    JOURNAL_BODY_BYTES,
     MARGIN,
-    PATH_KEPT_MAX,
+    PATH_LENGTH_MAX,
     JournalEntry,
-    kept_headers,
+    without_secret_headers,
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import CallNext
 
-PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
-BODY_STORED_BYTES: Final = BODY_KEPT_BYTES + MARGIN
+PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MARGIN
+BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MARGIN
 
 
 def journaled(call: Call, call_next: CallNext) -> Response:
@@ -53,7 +53,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         fault=notes.fault,
         real_at=call.real_at or answered_at,
         answered_at=answered_at,
-        request_headers=kept_headers(_headers(call)),
+        request_headers=without_secret_headers(_headers(call)),
         response_headers=response.headers,
         transaction_id=notes.transaction_id,
         order_id=order_id,

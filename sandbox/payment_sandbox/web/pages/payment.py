@@ -108,7 +108,7 @@ def secure_action(name: str | None, card: Card | None, authorization: str | None
 
 def secure_subject(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
     """Return the card or wallet authorization that needs a 3-D Secure step; None if none is needed."""
-    assert page.attempt is not None, "the URL names one"
+    assert page.attempt is not None, "the URL names an attempt"
     capabilities = BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
     if capabilities.page == "card":
@@ -194,7 +194,7 @@ TRANSFER_ROWS: Final = (
 
 def attempt_of(page: PayerPage) -> Transaction:
     """Return the attempt of a page that has one."""
-    assert page.attempt is not None, "the URL names one"
+    assert page.attempt is not None, "the URL names an attempt"
     return page.attempt
 
 

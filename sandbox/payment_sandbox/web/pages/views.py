@@ -70,7 +70,7 @@ def choices(page: PayerPage) -> list[MethodChoice]:
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
-    """Return an offered method with banks, of which the payer chooses one next; None for other methods."""
+    """Find an offered method by name, if the payer has to choose a bank for it next."""
     return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
 
 

@@ -1,4 +1,4 @@
-"""Recipes for the ends of payments: for each, an order and the steps to the end."""
+"""Recipes for the outcomes of payments: for each, an order and the steps to the outcome."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ from payment_sandbox.operations.coverage import (
     REFUNDED,
     REFUNDED_IN_PART,
     VOIDED,
-    possible_ends,
+    possible_outcomes,
 )
 from payment_sandbox.operations.recipes import (
     CAPTURES,
@@ -40,8 +40,8 @@ from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.projects.project import Project
 
 
-class EndOfPayment(NamedTuple):
-    """The steps to an end of a payment."""
+class OutcomeSteps(NamedTuple):
+    """The steps to an outcome of a payment."""
 
     steps: tuple[RecipeStep | None, ...]
     is_captured_by_hand: bool = False
@@ -52,56 +52,61 @@ REFUNDS: Final = RecipeStep(MERCHANT, "refund")
 VOIDS: Final = RecipeStep(MERCHANT, "void")
 PAID_STEPS: Final = {PAYMENT, CREDITS, CREDITS._replace(is_part=True)}
 SHORT: Final = "PT1M"
-PLAYED: Final[Mapping[str, EndOfPayment]] = {
-    PAID: EndOfPayment((PAYMENT,)),
-    DECLINED: EndOfPayment((RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)),
-    CANCELLED: EndOfPayment((RecipeStep(CUSTOMER, "cancel"),)),
-    EXPIRED: EndOfPayment((EXPIRES,)),
-    PAID_IN_PART: EndOfPayment((CREDITS._replace(is_part=True),)),
-    PAID_LATE: EndOfPayment((EXPIRES, CREDITS)),
-    AUTHORIZED: EndOfPayment((PAYMENT,), True),
-    CAPTURED: EndOfPayment((PAYMENT, CAPTURES), True),
-    CAPTURED_IN_PART: EndOfPayment((PAYMENT, CAPTURES._replace(is_part=True)), True),
-    VOIDED: EndOfPayment((PAYMENT, VOIDS), True),
-    REFUNDED: EndOfPayment((PAYMENT, REFUNDS)),
-    REFUNDED_IN_PART: EndOfPayment((PAYMENT, REFUNDS._replace(is_part=True))),
+PLAYED: Final[Mapping[str, OutcomeSteps]] = {
+    PAID: OutcomeSteps((PAYMENT,)),
+    DECLINED: OutcomeSteps((RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)),
+    CANCELLED: OutcomeSteps((RecipeStep(CUSTOMER, "cancel"),)),
+    EXPIRED: OutcomeSteps((EXPIRES,)),
+    PAID_IN_PART: OutcomeSteps((CREDITS._replace(is_part=True),)),
+    PAID_LATE: OutcomeSteps((EXPIRES, CREDITS)),
+    AUTHORIZED: OutcomeSteps((PAYMENT,), True),
+    CAPTURED: OutcomeSteps((PAYMENT, CAPTURES), True),
+    CAPTURED_IN_PART: OutcomeSteps((PAYMENT, CAPTURES._replace(is_part=True)), True),
+    VOIDED: OutcomeSteps((PAYMENT, VOIDS), True),
+    REFUNDED: OutcomeSteps((PAYMENT, REFUNDS)),
+    REFUNDED_IN_PART: OutcomeSteps((PAYMENT, REFUNDS._replace(is_part=True))),
 }
 
 
-def playable_ends(project: Project, method: str) -> list[str]:
-    """List the ends of payments with a method that can be played in the project's mode."""
+def playable_outcomes(project: Project, method: str) -> list[str]:
+    """List the outcomes of payments with a method that can be played in the project's mode."""
     is_live = project.settings.mode == LIVE
     if not is_live and not BY_NAME[method].capabilities.testable:
         return []
     impossible = set(_impossible(method, is_live=is_live))
-    return [end for end in possible_ends(method) if end in PLAYED and end not in impossible]
+    return [
+        outcome for outcome in possible_outcomes(method) if outcome in PLAYED and outcome not in impossible
+    ]
 
 
 def _impossible(method: str, *, is_live: bool) -> Iterator[str]:
-    """Yield the ends that cannot be played with a method."""
+    """Yield the outcomes that cannot be played with a method."""
     capabilities = BY_NAME[method].capabilities
     if not _payment(method):
         yield EXPIRED  # the payment is authorized at once
     if capabilities.refunds_by_lines:
         yield from (REFUNDED, REFUNDED_IN_PART)
     if not is_live and not capabilities.completes_in_test:
-        yield from (end for end, played in PLAYED.items() if not PAID_STEPS.isdisjoint(played.steps))
+        yield from (outcome for outcome, played in PLAYED.items() if not PAID_STEPS.isdisjoint(played.steps))
 
 
-def play_end(project: Project, method: str, end: str, create: Callable[[Json], Order]) -> Order:
-    """Create an order, and bring its payment with this method to this end.
+def play_outcome(project: Project, method: str, outcome: str, create: Callable[[Json], Order]) -> Order:
+    """Create an order, and bring its payment with this method to this outcome.
 
     Raises:
-        Unknown: the end is unknown, or cannot be played in the project's mode.
+        Unknown: the outcome is unknown, or cannot be played in the project's mode.
     """
-    if method not in BY_NAME or end not in playable_ends(project, method):
-        raise Unknown(f"the case {method} {end} cannot be played in the project's mode")
-    played = PLAYED[end]
+    if method not in BY_NAME or outcome not in playable_outcomes(project, method):
+        raise Unknown(f"the case {method} {outcome} cannot be played in the project's mode")
+    played = PLAYED[outcome]
     steps = [each for step in played.steps for each in (_payment(method) if step is PAYMENT else (step,))]
-    if end in (REFUNDED, REFUNDED_IN_PART) and BY_NAME[method].capabilities.default_capture_mode is not None:
+    if (
+        outcome in (REFUNDED, REFUNDED_IN_PART)
+        and BY_NAME[method].capabilities.default_capture_mode is not None
+    ):
         steps.insert(-1, CAPTURES)
-    recipe = Recipe(end, _order(method, played), tuple(steps))
-    return follow(project, recipe, create(recipe.creation(f"{method}: {end}")))
+    recipe = Recipe(outcome, _order(method, played), tuple(steps))
+    return follow(project, recipe, create(recipe.creation(f"{method}: {outcome}")))
 
 
 def _payment(method: str) -> tuple[RecipeStep, ...]:
@@ -112,14 +117,14 @@ def _payment(method: str) -> tuple[RecipeStep, ...]:
     return (PAYS,) if CUSTOMER in decided else ()
 
 
-def _order(method: str, end: EndOfPayment) -> Json:
+def _order(method: str, outcome: OutcomeSteps) -> Json:
     capabilities = BY_NAME[method].capabilities
     attempt: Json = {"payment_method": method}
     if capabilities.has_issuers:
         attempt["payment_method_details"] = {"issuer_id": ISSUERS[0].id}
-    if EXPIRES in end.steps:
+    if EXPIRES in outcome.steps:
         attempt["expiration_period"] = SHORT
-    if capabilities.authorizes and end.is_captured_by_hand:
+    if capabilities.authorizes and outcome.is_captured_by_hand:
         attempt |= {"capture_mode": "manual", "expiration_period": "P7D"}
     customer = {**NOOR, "email_address": "noor@shop.example"}
     return {"transactions": [attempt], "customer": customer, "order_lines": list(LINES)}
