@@ -287,7 +287,8 @@ class Judge:
 def _lost(made: ServiceAnswer, seen: Seen) -> Iterator[Disagreeing]:
     """What the answer to a creation shows and the first read does not."""
     for answer in seen.values():
-        yield from (each._replace(rules=("END-03", *each.rules)) for each in _moved(made, answer))
+        if answer.at("id") == made.at("id"):
+            yield from (each._replace(rules=("END-03", *each.rules)) for each in _moved(made, answer))
 
 
 def contradiction(outcome: Outcome, call: Call, answer: ServiceAnswer) -> Disagreeing:
