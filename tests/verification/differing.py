@@ -421,7 +421,27 @@ def _cut_at(length: int) -> Way:
     return cut
 
 
+def _first_events(x: Exchange) -> None:
+    for attempt in x.data["transactions"] if x.is_order else ():
+        attempt["events"] = attempt["events"][:1]
+
+
+def _unseen_visits(x: Exchange) -> None:
+    """A visit of a card's page changes nothing."""
+    for attempt in x.data["transactions"] if x.is_order else ():
+        if attempt["payment_method"] == "credit-card" and attempt["status"] == "processing":
+            attempt["status"] = x.data["status"] = "new"
+
+
+def _unmoved_times(x: Exchange) -> None:
+    if x.is_order:
+        x.data["modified"] = x.data["created"]
+
+
 DIFFERENT: dict[str, Different] = {
+    "only the first event stays": Different("TEV-01 TX-16", {}, after=_first_events),
+    "visits of cards change nothing": Different("GEN-03 STA-04 STA-12", {}, after=_unseen_visits),
+    "modified never moves": Different("ORD-19", {}, after=_unmoved_times),
     "what is captured stays capturable": Different("SET-27", {}, after=_always_capturable),
     "transfers cannot be cancelled": Different("SET-50", {}, after=_transfers_stay),
     "return addresses cannot be changed": Different("SET-51", {}, before=_old_addresses),

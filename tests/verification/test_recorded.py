@@ -112,10 +112,8 @@ ACCEPTED = {
     "ORD-19",
     "ORD-22",
     "SET-19",
-    "SET-24",
     "SET-26",
     "SET-32",
-    "STA-03",
 }
 
 

@@ -8,12 +8,12 @@ import requests
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.checks import NotVerified
-from payment_sandbox_verify.comparing import Compared, compare, written
+from payment_sandbox_verify.comparing import Compared, compare, lines, written
 from payment_sandbox_verify.probes import all_probes
 from payment_sandbox_verify.probing import Reported, Verdict, run, sum_up
 from payment_sandbox_verify.service import NOT_LIVE
 from payment_sandbox_verify.verifying import is_live, model, usual, verify
-from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange
+from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange, Way
 
 ASKED_MIN = 295
 
@@ -40,8 +40,49 @@ def test_the_sandbox_agrees_with_itself() -> None:
     assert "the probe did not get that far" not in unknown
 
 
+TOGETHER = (  # what has nothing to do with each other is noticed at one server
+    (
+        *("the largest QR size is refused", "a locale is refused", "orders have another field"),
+        *("a 401 has no challenge", "line details have numbers"),
+    ),
+    (
+        *("the smallest QR size is refused", "a type of lines is refused", "transactions have another field"),
+        *("times end in Z", "extra is forgotten in part"),
+    ),
+    (
+        *("a QR bound of one cent less is refused", "the client is forgotten", "refunds have another field"),
+        "what is captured stays capturable",
+    ),
+    (
+        *("lines are forgotten", "return addresses are forgotten", "webhook addresses are forgotten"),
+        *("QR amounts are cents", "cards expire after a quarter"),
+    ),
+)
+
+
+def _all(ways: list[Way]) -> Way:
+    """One way that is all of them."""
+
+    def go(exchange: Exchange) -> None:
+        for way in ways:
+            way(exchange)
+
+    return go
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("names", TOGETHER)
+def test_a_server_that_differs_in_several_ways(names: tuple[str, ...]) -> None:
+    """Each of its differences is named as if it were the only one."""
+    ways = [DIFFERENT[name] for name in names]
+    afters = _all([each.after for each in ways if each.after is not None])
+    found = compared(Different("", after=afters))
+    assert {each.rule for each in found.differing} == {rule for each in ways for rule in each.rules.split()}
+    assert found.settings == {}
+
+
 @pytest.mark.prove  # each is verified twice, which takes a while
-@pytest.mark.parametrize("name", DIFFERENT)
+@pytest.mark.parametrize("name", [name for name in DIFFERENT if name not in sum(TOGETHER, ())])
 def test_a_server_that_differs(name: str) -> None:
     """Exactly its differences are found, and settings copy those that settings can copy."""
     different = DIFFERENT[name]
@@ -53,6 +94,18 @@ def test_a_server_that_differs(name: str) -> None:
     assert (found.not_copied == []) is (is_copied or not found.differing)
     text = written(found, "differences.yaml")
     assert all(f"#   {each.rule}: " in text for each in found.not_copied)
+
+
+def test_what_a_difference_hides_is_listed_under_it() -> None:
+    """Of a rule that could not be asked about for this reason, nothing is said but that."""
+    reports = {
+        "CAP-02": Reported("CAP-02", Verdict.UNKNOWN, "STA-04 differs, and hides it", "STA-04"),
+        "STA-04": Reported("STA-04", Verdict.DIFFERS, "status is 'new', not 'processing'"),
+    }
+    assert [line.strip() for line in lines(reports)][-2:] == [
+        "status is 'new', not 'processing'",
+        "which hides CAP-02",
+    ]
 
 
 def test_an_account_may_have_its_own_names_of_methods() -> None:

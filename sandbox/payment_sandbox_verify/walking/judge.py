@@ -30,6 +30,7 @@ STALE: Final = 412
 GUARDED: Final = (Update, Cancel, Capture, MakeRefund)
 PRESENT: Final = ("completed", "reason", "order_url", "payment_url")
 IN_DETAILS: Final = ("vault_token", "first_authorised_transaction_id")
+MODIFIED: Final = (("ORD-19", ""), ("TX-06", "transactions[0]."))
 ATTEMPTS: Final = "transactions"
 PERIOD: Final = "transactions.expiration_period"
 STATUSES: Final = ("status", "transactions", "transactions.status")
@@ -157,6 +158,7 @@ class Judge:
         self.silent = 0
         self.answer: ServiceAnswer | None = None  # to the last call, as far as the model allows it
         self._is_untagged = False
+        self.stuck: set[str] = set()  # rules of times that stay when a status changes
         self._seen: dict[str, tuple[ServiceAnswer, Order]] = {}
 
     def do(self, call: Call, *, reads: bool = True) -> list[Disagreeing]:
@@ -279,6 +281,7 @@ class Judge:
                 self._is_untagged = True
                 words = "stays when the order changes" if is_same else "changes when the order stays"
                 yield Disagreeing(("SET-32",), f"the ETag of an order {words}")
+            self.stuck |= {rule for rule, at in MODIFIED if is_stuck(before, answer, at)}
             yield from _moved(before, answer)
             yield from _events(before, answer)
             self._seen[str(answer.at("id"))] = answer, state
@@ -287,7 +290,8 @@ class Judge:
 def _lost(made: ServiceAnswer, seen: Seen) -> Iterator[Disagreeing]:
     """What the answer to a creation shows and the first read does not."""
     for answer in seen.values():
-        yield from (each._replace(rules=("END-03", *each.rules)) for each in _moved(made, answer))
+        if answer.at("id") == made.at("id"):
+            yield from (each._replace(rules=("END-03", *each.rules)) for each in _moved(made, answer))
 
 
 def contradiction(outcome: Outcome, call: Call, answer: ServiceAnswer) -> Disagreeing:
@@ -357,6 +361,14 @@ def _moved(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing]
             yield Disagreeing(
                 (rule_at(name),), f"{leaf.place} was {shown(leaf.here)}, and is {shown(leaf.there)} later"
             )
+
+
+def is_stuck(before: ServiceAnswer, after: ServiceAnswer, below: str) -> bool:
+    """Whether a status has changed since, and the time of the change has not."""
+    status, modified = (
+        before.at(f"{below}{name}") == after.at(f"{below}{name}") for name in ("status", "modified")
+    )
+    return modified and not status
 
 
 def explaining(found: list[Misread]) -> list[Misread]:

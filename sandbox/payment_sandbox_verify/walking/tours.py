@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Final, NamedTuple
 
 from payment_sandbox_verify.model import step
@@ -134,6 +135,7 @@ def _endings() -> list[Call]:
     return [*begun, Advance(SHORT_IS_OVER), Capture(2, 0), Void(2, 0, amount=1), Capture(3, 0), Cancel(0)]
 
 
+@cache
 def tours() -> list[Tour]:
     """Every tour, with what is refused in each state, once for each kind of call and state."""
     seen: set[tuple[object, ...]] = set()

@@ -12,13 +12,14 @@ from payment_sandbox_verify.model.calls import Act, Advance
 from payment_sandbox_verify.model.records import START, Order, Refund, Shop, after
 from payment_sandbox_verify.probing import Consequences, Probe
 from payment_sandbox_verify.samples import RETURN_URL, WEBHOOK_URL
-from payment_sandbox_verify.service import WEBHOOK_SECONDS, Service
+from payment_sandbox_verify.service import ORDERS, WEBHOOK_SECONDS, Service
 from payment_sandbox_verify.walking.driver import Driver
 from payment_sandbox_verify.walking.judge import Disagreeing, Judge
 from payment_sandbox_verify.walking.tours import Tour, tours
 
 OK: Final = 200
 QUIET_SECONDS: Final = 0.5
+STUCK: Final = "modified stays when the status changes"
 RETRY_SECONDS: Final = 125.0
 HOOKS: Final = (
     "HOOK-01",
@@ -73,11 +74,21 @@ class Told(NamedTuple):
     project: str
 
 
+def _told(driver: PageDriver, shop: Shop) -> Iterator[Told]:
+    """What the shop should have been told of the orders of a tour, and of their refunds."""
+    for number, order in enumerate(shop.orders):
+        records: list[Order | Refund] = [order, *order.refunds]
+        ids = [driver.names.orders[number], *driver.names.refunds[number]]
+        for order_id, record in zip(ids, records, strict=True):
+            yield Told(order_id, len(record.webhooks), record.status, driver.project)
+
+
 class Walker:
     """Everything that a walk makes, so that its webhooks can be counted in the end."""
 
     def __init__(self) -> None:
         self._told: list[Told] = []
+        self._created: set[object] = set()  # times of creations
 
     def probes(self) -> Iterator[Probe]:
         """A probe for each tour, and one for the webhooks of all."""
@@ -103,13 +114,14 @@ class Walker:
             yield from (Check(rule, True, "", judge.answer) for rule in _proven(judge, before))
         yield from _checks([] if is_read else judge.look())
         yield from _returns(driver)
-        for number, order in enumerate(judge.shop.orders):
-            records: list[Order | Refund] = [order, *order.refunds]
-            ids = [driver.names.orders[number], *driver.names.refunds[number]]
-            self._told += [
-                Told(order_id, len(record.webhooks), record.status, driver.project)
-                for order_id, record in zip(ids, records, strict=True)
-            ]
+        yield from self._stuck(service, judge)
+        self._told += list(_told(driver, judge.shop))
+
+    def _stuck(self, service: Service, judge: Judge) -> Checks:
+        """Times that stay when a status changes, unless the clock of the service stands still."""
+        self._created |= {answer.at("created") for answer in service.answers if answer.path == ORDERS}
+        if len(self._created - {MISSING}) > 1:
+            yield from (holds(rule, False, STUCK) for rule in sorted(judge.stuck))
 
     def _webhooks(self, service: Service) -> Checks:
         """Hear the webhooks of every order; one more than there are changes is one too many."""
