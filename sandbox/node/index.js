@@ -143,7 +143,24 @@ async function newProject(settings = {}, test) {
 
 /** Announce the project of a test to the rehearsal of its suite, if there is one. */
 async function announce(project, test) {
-  if (process.env.SANDBOX_REHEARSAL && test) await rehearsal(project, { begins: test });
+  if (!process.env.SANDBOX_REHEARSAL || !test) return;
+  await rehearsal(project, { begins: test });
+  watchCalls(project.url);
+}
+
+const calls = []; // of the shop with fetch in this process: method, path, and the code that makes the call
+
+function watchCalls(url) {
+  calls.length = 0;
+  if (globalThis.fetch?.watches) return;
+  const ask = globalThis.fetch;
+  globalThis.fetch = (input, init) => {
+    const address = String(input?.url ?? input);
+    const method = (init?.method ?? input?.method ?? "GET").toUpperCase();
+    if (address.startsWith(url)) calls.push([method, new URL(address).pathname, new Error("").stack]);
+    return ask(input, init);
+  };
+  globalThis.fetch.watches = true;
 }
 
 async function rehearsal(project, message) {
@@ -254,7 +271,7 @@ class Project {
     if (!process.env.SANDBOX_REHEARSAL) return;
     const failure = error === undefined ? null : `${error?.name ?? "Error"}: ${error?.message ?? error}`;
     const jobs = Object.fromEntries([...this.#jobs].map(([name, { period }]) => [name, period]));
-    const can = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs };
+    const can = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs, calls };
     let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...can });
     while (question.ask) question = await rehearsal(this, await this.#answer(question));
   }

@@ -42,7 +42,14 @@ from pytest_payment_sandbox.rehearsal.judging import (
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
-from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, summary, write
+from pytest_payment_sandbox.rehearsal.report import (
+    TestReport,
+    lines_of,
+    report_of,
+    shop_place,
+    summary,
+    write,
+)
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import MailBox, Mails, Showing, normalized, pages_of
 
@@ -181,7 +188,7 @@ class OneRun:
             return
         self.timeline = self._hangs_at  # what happened until then can be very long
         if not self._hangs_at:
-            self.timeline = project.timeline()
+            self.timeline = f"{project.timeline()}{_changed_at(run)}"
             self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
 
     def _ended(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
@@ -293,6 +300,12 @@ class OneRun:
         if self._told is not None:
             return self._told(name)
         return getattr(self._item, "funcargs", {}).get(name)
+
+
+def _changed_at(run: RehearsedRun) -> str:
+    """Where the shop makes the changed call, as a line after the timeline."""
+    file, _, line = shop_place(run.changed_at).rpartition(":")
+    return f'\nthe changed call is made in File "{file}", line {line}' if line else ""
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:

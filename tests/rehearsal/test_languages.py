@@ -1,6 +1,7 @@
 """Suites for Node and PHP: each test is judged on its own, with its books, and the right one is named."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -135,6 +136,9 @@ def test_planted_mistakes_are_named_with_their_tests(language: Language, tmp_pat
         assert finding["section"].startswith("/docs/mistakes/#")
         assert finding["sentence"] == f"{finding['change']}: {finding['effect']}"
         assert f'--only "{planted.variation}" --test ' in finding["again"]
+    if language is NODE:
+        line = next(each["line"] for each in told if each["variation"] == "change:1:answer-lost")
+        assert re.fullmatch(r"shop\.mjs:\d+", line), "where the shop makes the changed call"
 
 
 @pytest.mark.prove

@@ -1,5 +1,6 @@
 """What a rehearsal learns from others: the helpers of a suite, books elsewhere, what it remembers itself."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, Helpe
 from pytest_payment_sandbox.rehearsal.judging import Judged
 from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere, BooksUnreadable
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
-from pytest_payment_sandbox.rehearsal.remembering import TriedVariations
+from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
 from pytest_payment_sandbox.rehearsal.report import shop_line
 from pytest_payment_sandbox.rehearsal.suites import NoMoreRuns, SharedRuns, pattern_of
 from tests.support.projects import made_project
@@ -246,3 +247,30 @@ def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
         ("click", "text=Buy now", ""),
     ]
     assert (buy.open, buy.returned) == ("/socks", "text=Thank you")
+
+
+class Cache:
+    """What pytest remembers between sessions: JSON, by a key."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def get(self, key: str, default: object) -> object:
+        return json.loads(self._texts[key]) if key in self._texts else default
+
+    def set(self, key: str, value: object) -> None:
+        self._texts[key] = json.dumps(value)
+
+
+def test_pytest_goes_on_where_it_was_stopped_if_it_is_asked_to() -> None:
+    """By its cache; once all is tried, there is nothing to go on with."""
+    cache, tried = Cache(), TriedVariations(ran())
+    tried.run(TWICE, lambda variation: ran(BookProblem("paid-twice", "twice")))
+    PytestMemory(cache, goes_on=False).remember("a", Explored([], 1, 0, []), tried, is_stopped=True)
+    assert PytestMemory(cache, goes_on=False).tried("a") is None
+    memory = PytestMemory(cache, goes_on=True)
+    assert TriedVariations(ran(), memory.tried("a")).count == 1
+    assert (memory.tried("b"), memory.failed("a")) == (None, [])
+    memory.remember("a", Explored([], 1, 0, []), tried, is_stopped=False)
+    assert memory.tried("a") is None
+    PytestMemory(None, goes_on=True).remember("a", Explored([], 1, 1, []), tried, is_stopped=False)

@@ -14,6 +14,7 @@ from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.operations.history import history
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.variation import ShopCall
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Ran
@@ -27,6 +28,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     not_judged,
 )
 from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere, page_at
+from pytest_payment_sandbox.rehearsal.report import shop_place
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import Mails, Showing, pages_of
 
@@ -114,7 +116,8 @@ class AnnouncedTest:
         if judged.problems:
             happenings = list(history(project.epoch))
             lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
-            self._timeline = "\n".join([*lines, *ending.stack.splitlines(), *_stacks(project)])
+            stacks = [*_changed_at(run, ending), *ending.stack.splitlines(), *_stacks(project)]
+            self._timeline = "\n".join([*lines, *stacks])
             self._picture = svg(sequence(happenings), is_file=True)
         self._judged = judged
 
@@ -147,6 +150,20 @@ def unended(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | 
     steps = test.run.steps if test is not None else []
     happened = test.run.happened if test is not None else []
     return Ran(Judged([problem], (), ()), steps, happened or variation, why, "")
+
+
+def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
+    """Where the shop makes the changed call, if its helper knows."""
+    asked = {step.name: step.about for step in run.steps if isinstance(step.about, ShopCall)}
+    changed = [each.step for each in run.happened if each.step in asked]
+    if not changed:
+        return []
+    call = asked[changed[0]]
+    same = [name for name, about in asked.items() if about[:2] == call[:2]]
+    stacks = [stack for method, path, stack in ending.calls if (method, path) == call[:2]]
+    number = same.index(changed[0])
+    line = shop_place(stacks[number]) if number < len(stacks) else ""
+    return [f"the changed call is made at {line}"] if line else []
 
 
 def _stacks(project: Project) -> list[str]:

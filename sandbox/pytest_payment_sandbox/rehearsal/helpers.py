@@ -38,6 +38,7 @@ class Ending(NamedTuple):
     has_books: bool
     has_pages: bool
     jobs: Sequence[tuple[str, Period]]  # of the shop, which run from now on
+    calls: Sequence[tuple[str, str, str]]  # of the shop: method, path, and the stack of the code that made it
 
     @classmethod
     def read(cls, message: Message) -> "Ending":
@@ -53,6 +54,7 @@ class Ending(NamedTuple):
             bool(message.get("books")),
             bool(message.get("pages")),
             [(str(name), Period.parse(str(period))) for name, period in dict(jobs).items()],
+            [(str(method), str(path), str(stack)) for method, path, stack in message.get("calls") or ()],
         )
 
 

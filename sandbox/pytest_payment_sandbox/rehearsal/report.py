@@ -83,7 +83,15 @@ def _section(finding: RehearsalFinding) -> str:
 
 
 def shop_line(text: str) -> str:
-    """The line of the shop in the first stack of a text, such as ``shop.mjs:31``; empty if there is none.
+    """The line of the shop in the first stack of a text, such as ``shop.mjs:31``; empty if there is none."""
+    file, _, line = shop_place(text).rpartition(":")
+    with suppress(ValueError):
+        file = str(Path(file).relative_to(Path.cwd()))
+    return f"{file}:{line}" if line else ""
+
+
+def shop_place(text: str) -> str:
+    """The same with the whole path.
 
     In a stack of Python, the innermost frame is the last one, in other languages the first.
     """
@@ -95,8 +103,6 @@ def shop_line(text: str) -> str:
     if not own:
         return ""
     file, line, _ = own[-1] if own[0][2] else own[0]
-    with suppress(ValueError):
-        file = str(Path(file).relative_to(Path.cwd()))
     return f"{file}:{line}"
 
 
@@ -118,7 +124,7 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
     for finding in test["findings"]:
         rows = {
             "test": test["test"] if with_name else "",
-            "fails at": finding["line"],
+            "at": finding["line"],
             "seen": _seen_in(finding) if finding["smallest"] else "",
             "": finding["lesson"],
             "again": finding["again"],

@@ -27,6 +27,7 @@ from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,
+    CALLS,
     JOB,
     PRESS,
     READ,
@@ -46,6 +47,7 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.submitting import Submission
+from payment_sandbox.testing.shops.tracebacks import location_on_thread
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
 from pytest_payment_sandbox.rehearsal.scenes import Scene, happen, others, played
@@ -156,6 +158,7 @@ class RehearsedRun:
         """
         self.project = project
         self.happened: list[ChangedStep] = []
+        self.changed_at = ""  # where the code is that makes the changed call, if this process has it
         self.waited_forever: list[str] = []
         self.asked_without_end = ""  # the call that the shop repeats while nothing changes
         self.calls = RepeatedCalls()
@@ -372,6 +375,8 @@ class RehearsedRun:
         if changed is None or not changed.change.fits(step):
             return None
         self.happened.append(changed)
+        if kind in CALLS:
+            self.changed_at = location_on_thread(get_ident())
         return changed.change.effect
 
 
