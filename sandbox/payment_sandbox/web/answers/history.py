@@ -152,6 +152,10 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
 
 UNTOLD: Final = "HOOK-03"
 """The rule of findings about statuses that nobody was told."""
+NOTHING_CAME: Final = (
+    "no call came in with the key of this project",
+    "    Give the shop's client this address and key; in tests, intercept(address) takes one that has another.",
+)
 
 
 def report(project: Project, order_id: str | None = None) -> str:
@@ -165,7 +169,7 @@ def report(project: Project, order_id: str | None = None) -> str:
     epoch = project.epoch
     items = history(epoch, order_id)
     lines = [f"sandbox time is {epoch.now().isoformat()}, scenario {epoch.state.scenario.name}"]
-    lines += _happenings(project, items)
+    lines += _happenings(project, items) if items or order_id is not None else NOTHING_CAME
     orders = {None, *(item.order_id for item in items)}
     shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
     return "\n".join(chain(lines, *map(_finding, shown)))
@@ -181,11 +185,8 @@ def _happenings(project: Project, items: Sequence[Happening]) -> Iterator[str]:
 
 
 def _finding(finding: Finding) -> Iterator[str]:
-    if finding.rule == UNTOLD:
-        yield finding.problem
-    else:
-        yield f"review: {finding.rule} {finding.problem}"
-        yield f"    {finding.advice}"
+    yield finding.problem if finding.rule == UNTOLD else f"review: {finding.rule} {finding.problem}"
+    yield f"    {finding.advice}"
 
 
 def _lines(
