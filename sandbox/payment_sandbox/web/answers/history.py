@@ -154,7 +154,7 @@ UNTOLD: Final = "HOOK-03"
 """The rule of findings about statuses that nobody was told."""
 NOTHING_CAME: Final = (
     "no call came in with the key of this project",
-    "    Give the shop's client this address and key; in tests, intercept(address) takes one that has another.",
+    "    Give the shop's client this address and key; in tests, intercept(address) takes one with its own.",
 )
 
 
