@@ -154,8 +154,8 @@ UNTOLD: Final = "HOOK-03"
 """The rule of findings about statuses that nobody was told."""
 NOTHING_CAME: Final = (
     "no call came in with the key of this project",
-    "    Give the shop's client the address of the sandbox and this key. One with a fixed address gets here with",
-    "    intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
+    "    Give the shop's client the address of the sandbox and this key. One with a fixed address gets here",
+    "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
 )
 
 
