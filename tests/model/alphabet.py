@@ -23,6 +23,7 @@ from payment_sandbox_verify.model.records import METHODS, Attempt, Line, Order, 
 LINES = (Line("a", 300, 2), Line("b", 400, 1))
 AMOUNT = 1000
 CARD = "credit-card"
+OWN_URL = "http://127.0.0.1:9/own"
 FULL: dict[str, Any] = {"lines": LINES, "customer": "jan"}
 
 
@@ -41,6 +42,7 @@ def creations(method: str) -> list[Create]:
             Create(AMOUNT),
             Create(AMOUNT, period="P2D", **FULL),
             Create(AMOUNT, offered=(CARD, "pay-later-a")),
+            Create(AMOUNT, webhook_url=OWN_URL, **FULL),
         ]
         return [
             *pages,
@@ -52,6 +54,7 @@ def creations(method: str) -> list[Create]:
     facts, given = METHODS[method], needs(method)
     made = [Create(AMOUNT, method, **given), Create(AMOUNT, method, period="PT45M", **given)]
     made += [
+        Create(AMOUNT, method, webhook_url=OWN_URL, **given),
         Create(AMOUNT, method),
         Create(1, method, currency="USD", **given),
         Create(AMOUNT, method, period="PT0S", **given),
@@ -129,6 +132,7 @@ def about_refunds(order: Order, number: int) -> Iterator[Call]:
     """Refunds by amount, by lines, of all, and what the processor does with them."""
     if len(order.refunds) < 3:
         yield MakeRefund(number)
+        yield MakeRefund(number, amount=1, if_match="stale")
         yield from (MakeRefund(number, amount=amount) for amount in sizes(order.refundable))
         if order.lines:
             yield from (MakeRefund(number, lines=((line.id, 1),)) for line in order.lines)
@@ -172,9 +176,10 @@ def about_order(shop: Shop, number: int) -> list[Call]:
 
 
 def deadlines(shop: Shop) -> list[Call]:
-    """Both sides of the next deadline, and of the last one; whether the shop answers webhooks."""
+    """Both sides of the next deadline, of the last one and of a code's; whether the shop answers webhooks."""
     due = due_times(shop)
-    seconds = {int((moment - shop.now).total_seconds()) for moment in (due[:1] + due[-1:])}
+    ends = [code.expires for code in shop.codes if code.expires > shop.now]
+    seconds = {int((moment - shop.now).total_seconds()) for moment in (due[:1] + due[-1:] + ends[:1])}
     tried: list[Call] = [Answer(not shop.is_reachable)]
     for second in sorted(seconds):
         tried += [Advance(f"PT{value}S") for value in (second, second - 1) if value > 0]

@@ -103,8 +103,8 @@ class Driver:
 
     def _create(self, call: calls.Create) -> tuple[int, Any]:
         body: Json = {"amount": call.amount, "currency": call.currency}
-        if call.description:
-            body["description"] = call.description
+        texts = {"description": call.description, "webhook_url": call.webhook_url}
+        body |= {name: text for name, text in texts.items() if text}
         if call.lines:
             body["order_lines"] = lines_of(call.lines)
         if call.customer:
@@ -243,6 +243,7 @@ class Driver:
         return [
             {
                 "state": item["state"],
+                "url": item["url"],
                 "body": [attempt["request"]["body"] for attempt in item["attempts"]],
                 "at": [datetime.fromisoformat(attempt["at"]) for attempt in item["attempts"]],
             }

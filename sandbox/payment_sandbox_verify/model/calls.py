@@ -72,6 +72,7 @@ class Create:
     card: int | None = None
     cvc: str = ""
     description: str = ""
+    webhook_url: str = ""
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ def create(shop: Shop, call: Create) -> Outcomes:
         return refuse(shop, *refusals)
     expires = None if call.method else after(shop.now, call.period or HOSTED_PAGE_LASTS)
     facts = {"lines": call.lines, "customer": call.customer, "offered": call.offered}
+    facts["webhook_url"] = call.webhook_url
     order = Order(call.amount, "new", expires, description=call.description, **facts)  # type: ignore[arg-type]
     if not call.method:
         return (allow(201, changes.add_order(shop, order), "STA-03", "GEN-01", "FLOW-01"),)
