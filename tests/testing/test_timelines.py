@@ -77,7 +77,7 @@ def test_that_nobody_was_told_is_told(payment_sandbox: PaymentSandbox) -> None:
     payment_sandbox.act(place(payment_sandbox))
     assert payment_sandbox.timeline().endswith(
         "2 status changes sent no webhook: neither the project nor the order has a webhook_url\n"
-        "    Set webhook_url in the order or in the project's settings; in tests, deliver_to(app) does it."
+        "    Set webhook_url in the order or in the project's settings; in tests, call deliver_to(app)."
     )
 
 
