@@ -147,10 +147,16 @@ def compiled(folder: Path, wheel: Path) -> Iterator[Path]:
 
 def check(built: Sequence[Path]) -> None:
     """Check the metadata of wheels and sdists, and the contents of wheels, as an index does."""
-    wheels = [str(path) for path in built if path.suffix == ".whl"]
-    sdists = [str(path) for path in built if path.name.endswith(".tar.gz")]
-    run(sys.executable, "-m", "twine", "check", "--strict", *wheels, *sdists)
-    run(sys.executable, "-m", "check_wheel_contents", *wheels)
+    listed = for_the_index(built)
+    run(sys.executable, "-m", "twine", "check", "--strict", *map(str, listed))
+    run(
+        sys.executable, "-m", "check_wheel_contents", *(str(path) for path in listed if path.suffix == ".whl")
+    )
+
+
+def for_the_index(built: Sequence[Path]) -> list[Path]:
+    """What goes to the index of Python's packages; those for npm and Composer, and the single file, do not."""
+    return [path for path in built if path.name.endswith((".whl", ".tar.gz"))]
 
 
 def download(folder: Path, python: str, platforms: Sequence[str], *what: str) -> None:

@@ -299,7 +299,8 @@ class Project {
   async explain(error) {
     const report = await this.report().catch((missing) => `the timeline could not be read: ${missing.message}`);
     const failed = error instanceof Error || error?.stack ? error : new Error(String(error), { cause: error });
-    const [before, message] = [failed.message, `${failed.message}\n\n--- payment sandbox ---\n${report}\n`];
+    const because = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone says nothing
+    const [before, message] = [failed.message, `${failed.message}${because}\n\n--- payment sandbox ---\n${report}\n`];
     const stack = String(failed.stack).replace(before, () => message);
     Object.defineProperty(failed, "message", { value: message, configurable: true, writable: true });
     Object.defineProperty(failed, "stack", { value: stack, configurable: true, writable: true });

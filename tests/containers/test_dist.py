@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.dist import build
+from tests.dist import build, for_the_index
 from tests.support.documentation import environment
 
 pytestmark = pytest.mark.timeout(600)  # it fetches the packages of every platform
+
+DISTRIBUTIONS = {
+    "payment_sandbox", "payment_sandbox_company", "payment_sandbox_verify", "pytest_payment_sandbox",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -69,6 +73,9 @@ def is_small_and_runs_by_itself(single: Path) -> None:
 
 def test_the_single_file(single: Path, tmp_path: Path) -> None:
     """One test, so that the file is built once."""
+    listed = for_the_index(sorted(single.parent.iterdir()))
+    assert {path.name.partition("-")[0] for path in listed} == DISTRIBUTIONS  # none of npm or Composer
+    assert len(listed) == 2 * len(DISTRIBUTIONS)
     is_small_and_runs_by_itself(single)
     for number, python in enumerate(pythons()):
         folder = tmp_path / str(number)

@@ -281,6 +281,8 @@ test("handlers", sandboxed(async (sandbox, t) => {
   assert.deepEqual(states, [[500], [500]]);
   assert.match(await sandbox.report(), /500 · Error: no stock/);
   assert.deepEqual((await sandbox.review()).map((finding) => finding.rule), ["HOOK-08", "HOOK-09"]);
+  const failed = await sandbox.explain(new TypeError("fetch failed", { cause: new Error("no such host") }));
+  assert.match(failed.message, /^fetch failed: no such host[^]+--- payment sandbox ---/);
   const nobody = "00000000-0000-4000-8000-000000000000";
   await assert.rejects(sandbox.pay(nobody), { name: "SandboxError", status: 404, type: "NotFound" });
   await sandbox.deliverTo({ fetch: () => new Promise(() => {}) });

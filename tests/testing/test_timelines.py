@@ -73,11 +73,31 @@ def test_webhooks_are_told_with_their_address(payment_sandbox: PaymentSandbox) -
 
 
 def test_that_nobody_was_told_is_told(payment_sandbox: PaymentSandbox) -> None:
-    """The commonest mistake of all."""
+    """The commonest mistake of all, with its remedy."""
     payment_sandbox.act(place(payment_sandbox))
     assert payment_sandbox.timeline().endswith(
-        "2 status changes sent no webhook: neither the project nor the order has a webhook_url"
+        "2 status changes sent no webhook: neither the project nor the order has a webhook_url\n"
+        "    Set webhook_url in the order or in the project's settings; in tests, call deliver_to(app)."
     )
+
+
+def test_a_shop_that_calls_elsewhere_is_told_how_to_call_here(payment_sandbox: PaymentSandbox) -> None:
+    """Its client has another address, or the key of another project; with one call, that is no news."""
+    said = "no call came in with the key of this project\n    Give the shop's client the address of"
+    assert said in payment_sandbox.timeline()
+    place(payment_sandbox)
+    assert "no call came in" not in payment_sandbox.timeline()
+
+
+def test_a_read_shows_the_status_that_it_gave(payment_sandbox: PaymentSandbox) -> None:
+    """So that a shop that read it and did nothing about it is plain to see."""
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id)
+    for path in (f"/v1/orders/{order_id}/", "/v1/orders/nope/"):
+        payment_sandbox.session.get(f"{payment_sandbox.base_url}{path}")
+    told = payment_sandbox.timeline()
+    assert f"GET /v1/orders/{order_id}/ -> 200: completed\n" in told
+    assert "GET /v1/orders/nope/ -> 404, rule" in told
 
 
 @pytest.mark.parametrize(

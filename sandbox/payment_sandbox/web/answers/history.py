@@ -152,6 +152,11 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
 
 NOT_SENT: Final = "HOOK-03"
 """The rule of findings about status changes for which no webhook was sent."""
+NOTHING_CAME: Final = (
+    "no call came in with the key of this project",
+    "    Give the shop's client the address of the sandbox and this key. One with a fixed address gets here",
+    "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
+)
 
 
 def report(project: Project, order_id: str | None = None) -> str:
@@ -165,7 +170,7 @@ def report(project: Project, order_id: str | None = None) -> str:
     epoch = project.epoch
     items = history(epoch, order_id)
     lines = [f"sandbox time is {epoch.now().isoformat()}, scenario {epoch.state.scenario.name}"]
-    lines += _happenings(project, items)
+    lines += _happenings(project, items) if items or order_id is not None else NOTHING_CAME
     orders = {None, *(item.order_id for item in items)}
     shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
     return "\n".join(chain(lines, *map(_finding, shown)))
@@ -181,11 +186,8 @@ def _happenings(project: Project, items: Sequence[Happening]) -> Iterator[str]:
 
 
 def _finding(finding: Finding) -> Iterator[str]:
-    if finding.rule == NOT_SENT:
-        yield finding.problem
-    else:
-        yield f"review: {finding.rule} {finding.problem}"
-        yield f"    {finding.advice}"
+    yield finding.problem if finding.rule == NOT_SENT else f"review: {finding.rule} {finding.problem}"
+    yield f"    {finding.advice}"
 
 
 def _lines(
