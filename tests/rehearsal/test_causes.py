@@ -50,10 +50,13 @@ def test_what_passing_variations_have_explains_nothing() -> None:
 def test_alike_variations_have_a_cause_in_common() -> None:
     """As the smallest family of them says."""
     twice, together = shown("webhook:2:twice"), shown("press:1:together")
+    unpaid = [shown("action:1:fails"), shown("action:1:cancels")]
     both = "two of the shop's handlers run at the same moment"
     assert cause("shipped-twice", [together, shown("action:1:two-tabs")], []) == both
     assert cause("shipped-twice", [together, twice], []) == "the shop gets the same twice"
     assert cause("shipped-twice", [together, shown("create:1:silent")], []) == ""
+    assert cause("shipped-twice", [twice, shown("webhook:2:together")], []) == "", "the change says more"
+    assert cause("paid-for-nothing", unpaid, []) == "nobody pays, or not all"
 
 
 def test_a_single_change_is_its_own_cause() -> None:

@@ -218,15 +218,23 @@ def look(payment_sandbox_server):
     assert "LEFT 1 []" in printed, printed[-2000:]  # the project that every server begins with
 
 
+ONLY = 'only="webhook:1:together"'
+
+
 def test_single_tests_can_be_marked(tmp_path: Path) -> None:
-    """The others run as ever."""
+    """The others run as ever; the marker can name the only variation, which is read as on the command line."""
     tests = (
-        BOOKS + A_SALE + A_SALE.replace("def test_a_sale", "@pytest.mark.payment_rehearse\ndef test_marked")
+        BOOKS
+        + A_SALE
+        + A_SALE.replace("def test_a_sale", f"@pytest.mark.payment_rehearse({ONLY})\ndef test_marked")
     )
-    ran = suite(tmp_path, tests, "--payment-rehearse-budget=3s")
+    ran = suite(tmp_path, tests)
     assert ran.returncode == 1
     assert "1 failed, 1 passed" in ran.stdout
-    assert "1 test rehearsed" in ran.stdout
+    assert "1 test rehearsed in 1 variation: 1 finding" in ran.stdout
+    ran = suite(tmp_path, tests.replace("together", "thrice"))
+    assert "'webhook:1:thrice' is not a variation" in ran.stdout + ran.stderr
+    assert ran.returncode != 0
 
 
 @pytest.mark.prove

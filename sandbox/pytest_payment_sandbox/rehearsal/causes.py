@@ -114,6 +114,7 @@ class Family(NamedTuple):
 
     names: frozenset[str]
     cause: str
+    kinds_min: int = 2  # of steps: for fewer, the smallest change says it better
 
 
 def _of(kinds: Sequence[str], *names: str) -> frozenset[str]:
@@ -144,6 +145,7 @@ FAMILIES: Final = (
         | _of(("attempt",), "declined", "declined-later", "error", "needs-time", "charge-declined")
         | _of((PRESS,), "another-unpaid"),
         "nobody pays, or not all",
+        kinds_min=1,
     ),
 )
 """From the smallest to the largest."""
@@ -165,7 +167,12 @@ def cause_of(kind: str, failing: Sequence[Shown], passing: Sequence[Shown], usua
 
 
 def _family(failing: Sequence[Shown]) -> str:
-    causes = (each.cause for each in FAMILIES if all(one.names & each.names for one in failing))
+    kinds = {change.step.partition(":")[0] for each in failing for change in each.changes}
+    causes = (
+        each.cause
+        for each in FAMILIES
+        if len(kinds) >= each.kinds_min and all(one.names & each.names for one in failing)
+    )
     return next(causes, "")
 
 

@@ -11,7 +11,6 @@ from payment_sandbox.scenarios.variation import (
     CHANGE,
     CREATE,
     PRESS,
-    READ,
     WEBHOOK,
     OrderAction,
     Step,
@@ -311,26 +310,34 @@ class Explorer:
             if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
         }
 
-    def _suspicion(self, pair: ChangedSteps, later: Collection[ChangedSteps]) -> tuple[int, bool, int]:
+    def _suspicion(
+        self, pair: ChangedSteps, later: Collection[ChangedSteps]
+    ) -> tuple[int, bool, bool, int, int]:
         """The fewer of the usual suspects, the later; what is tried again fails first.
 
-        Among equals, only the seed decides.
+        Then comes what has shown something in other tests, and what costs most; among equals, only the seed
+        decides.
         """
         unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
-        return unsuspected, pair not in later, crc32(f"{self._seed} {name_of(pair)}".encode())
+        is_fruitful = any(changed.change.name in self._fruitful for changed in pair)
+        costs = min(COSTLIEST.index(changed.change.risk) for changed in pair)
+        return (
+            unsuspected,
+            pair not in later,
+            not is_fruitful,
+            costs,
+            crc32(f"{self._seed} {name_of(pair)}".encode()),
+        )
 
 
 def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
     """Each change at one step of a kind, then at the others: what has shown something first, then by risk.
 
-    Of webhooks and reads, the last one counts first, as it tells of the payment.
+    The first step of a kind counts: where all webhooks come after the payment, the shop acts on the first.
     """
     once: dict[tuple[str, Variation], ChangedStep] = {}
     for changed in possible:
-        kind = changed.step.partition(":")[0]
-        if kind in (WEBHOOK, READ):
-            once[kind, changed.change] = changed
-        once.setdefault((kind, changed.change), changed)
+        once.setdefault((changed.step.partition(":")[0], changed.change), changed)
     at_first, known = set(once.values()), rehearsed()
 
     def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
