@@ -424,10 +424,10 @@ BREAKAGES: Final = (
         "SET-45",
         "A delayed authorization without a period lasts seven days.",
         "operations/attempts.py",
-        'expiration_period = asked.get("expiration_period", capabilities.default_expiration)',
+        'expiration_period = requested.get("expiration_period", capabilities.default_expiration)',
         (
-            "expiration_period = asked.get(\n"
-            '        "expiration_period", "P7D" if asked.get("capture_mode") == "delayed" else capabilities.default_expiration\n'
+            "expiration_period = requested.get(\n"
+            '        "expiration_period", "P7D" if requested.get("capture_mode") == "delayed" else capabilities.default_expiration\n'
             "    )"
         ),
         "credit-card",

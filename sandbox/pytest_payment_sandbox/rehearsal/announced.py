@@ -159,11 +159,15 @@ def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
     if not changed:
         return []
     call = asked[changed[0]]
-    same = [name for name, about in asked.items() if about[:2] == call[:2]]
-    stacks = [stack for method, path, stack in ending.calls if (method, path) == call[:2]]
-    number = same.index(changed[0])
-    line = shop_place(stacks[number]) if number < len(stacks) else ""
+    number = [name for name, about in asked.items() if about[:2] == call[:2]].index(changed[0])
+    line = shop_place(_stack(ending, call, number))
     return [f"the changed call is made at {line}"] if line else []
+
+
+def _stack(ending: Ending, call: ShopCall, number: int) -> str:
+    """The stack of the call that was made so many times before; empty if the helper does not know it."""
+    stacks = [stack for method, path, stack in ending.calls if (method, path) == call[:2]]
+    return stacks[number] if number < len(stacks) else ""
 
 
 def _stacks(project: Project) -> list[str]:

@@ -12,6 +12,8 @@ from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
 
 POST: Final = "POST"
+Environ = dict[str, Any]
+Scope = dict[str, Any]
 CUSTOMER_HEADERS: Final = ("cookie", "authorization")
 _NUMBER: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\n--|$))")
 
@@ -54,7 +56,7 @@ def with_number(body: bytes, more: int) -> bytes:
 class RepeatedRequest:
     """The repeat of a WSGI request, at the same moment or afterwards."""
 
-    def __init__(self, environ: dict[str, Any], at_once: bool, ask: Callable[[dict[str, Any]], Any]) -> None:
+    def __init__(self, environ: Environ, at_once: bool, ask: Callable[[Environ], Any]) -> None:
         context = copy_context()
 
         def repeat() -> None:
@@ -75,7 +77,7 @@ class RepeatedRequest:
 
 
 def answer_submission(
-    environ: dict[str, Any], answer: Callable[[dict[str, Any], Any], Any], start_response: Any = None
+    environ: Environ, answer: Callable[[Environ, Any], Any], start_response: Any = None
 ) -> Any:
     """Answer a WSGI request of a test, with the variation of the rehearsal, if any."""
     if not may_vary(environ["REQUEST_METHOD"]):
@@ -111,12 +113,10 @@ def _ignored(status: str, headers: list[tuple[str, str]], exc_info: Any = None) 
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
-Answer = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-async def answer_submission_on_loop(
-    scope: dict[str, Any], receive: Receive, send: Send, answer: Answer
-) -> None:
+async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
     """Answer an ASGI request of a test, with the variation of the rehearsal, if any."""
     if not may_vary(scope["method"]):
         await answer(scope, receive, send)
@@ -141,7 +141,7 @@ async def answer_submission_on_loop(
 
 
 async def _answer_twice(
-    submission: Submission, scope: dict[str, Any], body: bytes, send: Send, answer: Answer
+    submission: Submission, scope: Scope, body: bytes, send: Send, answer: Answer
 ) -> None:
     """Answer a request and its repeat; the first response counts."""
     first = answer(dict(scope), _replay(body), send)
@@ -165,12 +165,12 @@ def _replay(body: bytes) -> Receive:
     return receive
 
 
-def _with_length(scope: dict[str, Any], length: int) -> dict[str, Any]:
+def _with_length(scope: Scope, length: int) -> Scope:
     others = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
     return {**scope, "headers": [*others, (b"content-length", str(length).encode())]}
 
 
-def _without_customer(scope: dict[str, Any]) -> dict[str, Any]:
+def _without_customer(scope: Scope) -> Scope:
     """Return a request without the headers that identify the customer."""
     return {
         **scope,
