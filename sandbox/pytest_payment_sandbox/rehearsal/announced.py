@@ -154,20 +154,18 @@ def unended(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | 
 
 def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
     """Where the shop makes the changed call, if its helper knows."""
-    asked = {step.name: step.about for step in run.steps if isinstance(step.about, ShopCall)}
-    changed = [each.step for each in run.happened if each.step in asked]
-    if not changed:
-        return []
-    call = asked[changed[0]]
-    number = [name for name, about in asked.items() if about[:2] == call[:2]].index(changed[0])
-    line = shop_place(_stack(ending, call, number))
-    return [f"the changed call is made at {line}"] if line else []
+    asked = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
+    for name in [each.step for each in run.happened if each.step in asked]:
+        number = [same for same, call in asked.items() if call == asked[name]].index(name)
+        place = _place_of_call(ending, asked[name], number)
+        return [f"the changed call is made at {place}"] if place else []
+    return []
 
 
-def _stack(ending: Ending, call: ShopCall, number: int) -> str:
-    """The stack of the call that was made so many times before; empty if the helper does not know it."""
-    stacks = [stack for method, path, stack in ending.calls if (method, path) == call[:2]]
-    return stacks[number] if number < len(stacks) else ""
+def _place_of_call(ending: Ending, call: tuple[str, str], number: int) -> str:
+    """Where one of the calls with the same method and path is made."""
+    stacks = [stack for method, path, stack in ending.calls if (method, path) == call]
+    return shop_place(stacks[number]) if number < len(stacks) else ""
 
 
 def _stacks(project: Project) -> list[str]:
