@@ -57,6 +57,18 @@ TOGETHER = (  # what has nothing to do with each other is noticed at one server
         *("lines are forgotten", "return addresses are forgotten", "webhook addresses are forgotten"),
         *("QR amounts are cents", "cards expire after a quarter"),
     ),
+    (
+        *("descriptions are read without accents", "transfers cannot be cancelled", "orders have few lines"),
+        *("errors have no violations", "nothing says what is capturable"),
+    ),
+    (
+        *("QR sizes are clamped", "methods have names in any case", "a series may charge less"),
+        "customers cannot be changed",
+    ),
+    (
+        *("paths need their slash", "refunds are pending", "only the first event stays"),
+        *("modified never moves", "orders have no flags"),
+    ),
 )
 
 
@@ -75,8 +87,9 @@ def _all(ways: list[Way]) -> Way:
 def test_a_server_that_differs_in_several_ways(names: tuple[str, ...]) -> None:
     """Each of its differences is named as if it were the only one."""
     ways = [DIFFERENT[name] for name in names]
-    afters = _all([each.after for each in ways if each.after is not None])
-    found = compared(Different("", after=afters))
+    befores = [each.before for each in ways if each.before is not None]
+    afters = [each.after for each in ways if each.after is not None]
+    found = compared(Different("", before=_all(befores) if befores else None, after=_all(afters)))
     assert {each.rule for each in found.differing} == {rule for each in ways for rule in each.rules.split()}
     assert found.settings == {}
 
