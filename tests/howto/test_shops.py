@@ -82,6 +82,7 @@ def packages(shop: str) -> Path:
 
 
 @pytest.mark.prove
+@pytest.mark.timeout(500)  # it may have to fetch packages
 @pytest.mark.parametrize("shop", SHOPS)
 def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
     """A customer pays by its page; the shop captures what it ships, refunds a part, and shows why more is refused."""
