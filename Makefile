@@ -50,6 +50,7 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 test: .venv/develop.stamp  ## Run the tests that are fast, which try every feature
 	$(BIN)/pytest $(PARALLEL)
 
+prove: export DAY := $(DAY)
 prove: .venv/develop.stamp  ## Run the tests that take long: containers, attacks, mistakes, builds, the mutants of the day
 	$(BIN)/pytest $(PARALLEL) -m prove
 	$(BIN)/python -m tests.mutants --sample 12 --seed $(DAY)

@@ -147,8 +147,10 @@ def compiled(folder: Path, wheel: Path) -> Iterator[Path]:
 
 def check(built: Sequence[Path]) -> None:
     """Check the metadata of wheels and sdists, and the contents of wheels, as an index does."""
-    run(sys.executable, "-m", "twine", "check", "--strict", *map(str, built))
-    run(sys.executable, "-m", "check_wheel_contents", *(str(path) for path in built if path.suffix == ".whl"))
+    wheels = [str(path) for path in built if path.suffix == ".whl"]
+    sdists = [str(path) for path in built if path.name.endswith(".tar.gz")]
+    run(sys.executable, "-m", "twine", "check", "--strict", *wheels, *sdists)
+    run(sys.executable, "-m", "check_wheel_contents", *wheels)
 
 
 def download(folder: Path, python: str, platforms: Sequence[str], *what: str) -> None:
@@ -176,12 +178,12 @@ def main() -> None:
         try:
             places = [Path(temporary) / name for name in ("once", "again")]
             once, again = (build(place, Path(temporary) / "wheels") for place in places)
+            check(once)
         except subprocess.CalledProcessError as failed:
             sys.exit(f"{' '.join(failed.cmd[:5])} ... failed:\n{failed.stderr.decode()[-2000:]}")
         differing = [one.name for one, other in zip(once, again, strict=True) if digest(one) != digest(other)]
         if differing:
             sys.exit(f"built twice, these differ: {', '.join(differing)}")
-        check(once[:-1])
         target.mkdir(exist_ok=True)
         for file in once:
             shutil.copy2(file, target)

@@ -133,7 +133,7 @@ def test_a_class_name_has_one_meaning() -> None:
     assert len(twice) <= NAMES_USED_TWICE_MAX, twice
 
 
-SINGLE_IMPORTERS_MAX = 78
+SINGLE_IMPORTERS_MAX = 79
 PREFIX = f"{MAIN.name}."
 DOORS = re.compile(r"Others import (nothing of it|all of its modules|.*?)\.(?:\s|$)", re.DOTALL)
 
@@ -197,7 +197,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 57_500
+PACKAGE_LINES_MAX = 60_500
 
 
 def test_the_package_does_not_grow() -> None:

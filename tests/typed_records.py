@@ -9,7 +9,7 @@ from payment_sandbox.web.answers import merchant_records
 from payment_sandbox.web.answers.order import ORDER
 
 FILE = Path(merchant_records.__file__)
-HEAD = '''"""The types of the merchant API's records, for typed clients; made from their tables.
+HEAD = '''"""The types of the merchant API's records, for typed clients; generated from their tables.
 
 ``python -m tests.typed_records`` writes this file, and a test compares it with the tables.
 """

@@ -7,8 +7,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
  */
 export function startSandbox(): Promise<{ readonly url: string; stop(): Promise<void> }>;
 
-/** Makes a project with a key, a frozen clock and orders of its own; `close` it at the end of the test. */
-export function newProject(settings?: Settings): Promise<Project>;
+/**
+ * Makes a project with a key, a frozen clock and orders of its own; `close` it at the end of the test. With the
+ * name of the test, `payment-sandbox rehearse` knows it; call `ended` at its end.
+ */
+export function newProject(settings?: Settings, test?: string): Promise<Project>;
 
 /**
  * Wraps a test of any runner: it gets a project of its own, and its failure ends with the project's timeline
@@ -63,6 +66,12 @@ export interface Project {
   report(): Promise<string>;
   /** Delivers all webhooks of the project to the shop's handler, which the server need not reach. */
   deliverTo(handler: Handler, path?: string): Promise<void>;
+  /** For `payment-sandbox rehearse`: tells what the shop believes of its purchases, whenever it is called. */
+  tellBooks(books: () => readonly BookEntry[] | Promise<readonly BookEntry[]>): void;
+  /** For `payment-sandbox rehearse`: a job of the shop, such as one that reads open orders; it runs after the test. */
+  every(period: string, job: () => unknown, name?: string): void;
+  /** Says that the test has ended, with its error if it failed; a rehearsal judges it. `sandboxed` does so. */
+  ended(error?: unknown): Promise<void>;
   /** Adds the report to an error's message, for runners with hooks of their own. */
   explain(error: unknown): Promise<Error>;
   /** Deletes the project, and ends the delivery of webhooks. */
@@ -73,6 +82,17 @@ export interface Project {
 export type Handler =
   | ((request: IncomingMessage, response: ServerResponse) => unknown)
   | { fetch(request: Request): Response | Promise<Response> };
+
+/** What the shop believes of one purchase, in cents; `orders` are the ids of all payment orders made for it. */
+export interface BookEntry {
+  purchase: string;
+  orders: readonly string[];
+  amount?: number;
+  paid?: number;
+  shipped?: number;
+  refunded?: number;
+  cancelled?: boolean;
+}
 
 export type Json = Record<string, unknown>;
 

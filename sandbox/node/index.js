@@ -133,14 +133,44 @@ function parsed(text) {
   }
 }
 
-async function newProject(settings = {}) {
+async function newProject(settings = {}, test) {
   const { url } = await startSandbox();
   const token = `Bearer ${process.env.SANDBOX_CONTROL_TOKEN ?? ""}`;
-  return new Project(url, await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...settings }));
+  const project = new Project(url, await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...settings }));
+  await announce(project, test);
+  return project;
+}
+
+/** Announce the project of a test to the rehearsal of its suite, if there is one. */
+async function announce(project, test) {
+  if (process.env.SANDBOX_REHEARSAL && test) await rehearsal(project, { begins: test });
+}
+
+async function rehearsal(project, message) {
+  const body = JSON.stringify({ project_id: project.projectId, ...message });
+  const answer = await send("POST", process.env.SANDBOX_REHEARSAL, { "Content-Length": Buffer.byteLength(body) }, body);
+  const data = parsed(answer.text);
+  if (answer.status !== 200 || data === undefined) throw new Error(`the rehearsal answered ${answer.status}: ${answer.text}`);
+  return data;
+}
+
+/** The name of a test, as node:test, Mocha, Vitest and Jest know it. */
+function nameOf(runner, given) {
+  const state = () => globalThis.expect?.getState?.().currentTestName;
+  return runner?.test?.fullTitle?.() ?? given?.fullName ?? withSuites(given?.task) ?? given?.name ?? state();
+}
+
+function withSuites(task) {
+  const names = [];
+  for (let each = task; each?.name; each = each.suite) names.unshift(each.name);
+  return task && names.join(" ");
 }
 
 class Project {
   #listening; // what ends the delivery of webhooks to a handler
+  #shop; // whose handler it is
+  #books; // tells what the shop believes
+  #jobs = new Map(); // the shop's jobs and their periods
 
   constructor(url, made) {
     Object.assign(this, { url, apiKey: made.api_key, projectId: made.project_id, merchantId: made.merchant_id });
@@ -196,7 +226,7 @@ class Project {
 
   async deliverTo(handler, where = "/webhook") {
     await this.#listening?.();
-    const shop = typeof handler === "function" ? await served(handler) : fetched(handler);
+    const shop = this.#shop = typeof handler === "function" ? await served(handler) : fetched(handler);
     const ending = new AbortController();
     const next = (timeout) =>
       this.call("POST", "/control/listener/next/", { listener, forward_to: shop.url + where, timeout }, { signal: ending.signal });
@@ -210,6 +240,33 @@ class Project {
       await listened;
       shop.close();
     };
+  }
+
+  tellBooks(books) {
+    this.#books = books;
+  }
+
+  every(period, job, name = job.name || `job ${this.#jobs.size + 1}`) {
+    this.#jobs.set(name, { period, job });
+  }
+
+  async ended(error) {
+    if (!process.env.SANDBOX_REHEARSAL) return;
+    const failure = error === undefined ? null : `${error?.name ?? "Error"}: ${error?.message ?? error}`;
+    const jobs = Object.fromEntries([...this.#jobs].map(([name, { period }]) => [name, period]));
+    const can = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs };
+    let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...can });
+    while (question.ask) question = await rehearsal(this, await this.#answer(question));
+  }
+
+  async #answer({ ask, url, job }) {
+    try {
+      if (ask === "job") return { job: void (await this.#jobs.get(job).job()) ?? null };
+      return ask === "books" ? { books: await this.#books() } : { page: await this.#shop.page(url) };
+    } catch (error) {
+      const isWrong = error?.code === "ERR_ASSERTION" || error?.name === "AssertionError" || error?.matcherResult !== undefined;
+      return { [isWrong ? "wrong" : "error"]: `${isWrong ? "" : `${error?.name}: `}${error?.message ?? error}` };
+    }
   }
 
   async #forward(first, next, deliver) {
@@ -253,11 +310,16 @@ async function served(handler) {
     const answer = await send("POST", url, headers, body, { seconds: HANDLER_SECONDS });
     return { status: answer.status, body: answer.text.slice(0, 4096) };
   };
+  const url = `http://127.0.0.1:${server.address().port}`;
+  const page = async (address) => {
+    const answer = await send("GET", url + pathOf(address), {}, undefined, { seconds: HANDLER_SECONDS }).catch(() => ({}));
+    return answer.status === 200 ? answer.text : null;
+  };
   const close = () => {
     server.close();
     server.closeAllConnections();
   };
-  return { url: `http://127.0.0.1:${server.address().port}`, deliver, close };
+  return { url, deliver, page, close };
 }
 
 /** A shop with a method fetch, such as an application of Hono, or {fetch: POST}. */
@@ -270,19 +332,30 @@ function fetched(shop) {
       return { status: 500, body: String(error?.stack ?? error) };
     }
   };
-  return { url: "http://127.0.0.1", deliver, close() {} };
+  const page = async (address) => {
+    const response = await shop.fetch(new Request(new URL(address, "http://127.0.0.1")));
+    return response.status === 200 ? response.text() : null;
+  };
+  return { url: "http://127.0.0.1", deliver, page, close() {} };
+}
+
+function pathOf(address) {
+  const { pathname, search } = new URL(address, "http://127.0.0.1");
+  return pathname + search;
 }
 
 function sandboxed(settings, test) {
   if (typeof settings === "function") [settings, test] = [{}, settings];
   return async function (...given) {
-    const project = await newProject(settings);
+    const project = await newProject(settings, nameOf(this, given[0]));
+    let failure;
     try {
       return await test.call(this, project, ...given);
     } catch (error) {
+      failure = { name: error?.name ?? "Error", message: error?.message ?? String(error), stack: error?.stack };
       throw await project.explain(error);
     } finally {
-      await project.close();
+      await project.ended(failure).finally(() => project.close());
     }
   };
 }

@@ -1,6 +1,6 @@
 """A high-fidelity sandbox of a payment-orders API, with a clock that you control."""
 
-from payment_sandbox import interrupts as interrupts  # before all that takes time to load
+from payment_sandbox import interrupts as interrupts  # first: the other imports take time
 
 # isort: split
 from importlib import import_module
@@ -62,7 +62,7 @@ __all__ = [
     "answers",
 ]
 
-_HOME_OF: Final = {
+_MODULE_OF: Final = {
     "BookEntry": "payment_sandbox.testing.books",
     "PaymentJobWarning": "payment_sandbox.testing.project",
     "PaymentReviewWarning": "payment_sandbox.testing.reviews",
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> Any:
     with LOADING:
         if name == "answers":  # the types of the control API's answers
             return import_module("payment_sandbox.web.answers.records")
-        return getattr(import_module(_HOME_OF.get(name, "payment_sandbox.scenarios.effects")), name)
+        return getattr(import_module(_MODULE_OF.get(name, "payment_sandbox.scenarios.effects")), name)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,7 @@
-"""Finds what other distributions add: commands, shared databases and metrics.
+"""Extensions in other distributions: commands, shared databases and metrics.
 
-Each registers an entry point; nothing here knows more of it than its name. ``INSTALL`` says what to type for
-a name that no installed distribution has.
+An extension registers an entry point, and this package knows only its name. ``NotInstalled`` tells the user
+which distribution to install for a missing extension.
 """
 
 from importlib.metadata import EntryPoint, entry_points
@@ -15,12 +15,13 @@ SERVER: Final = "payment-sandbox[server]"
 MCP: Final = "payment-sandbox[mcp]"
 TLS: Final = "payment-sandbox[tls]"
 COMPANY: Final = "payment-sandbox-company"
-OF_COMMANDS: Final = {
+COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
+    "explore": "pytest-payment-sandbox",
     "verify": "payment-sandbox-verify",
     "import-journal": "payment-sandbox-verify",
 }
-"""The distribution of each command that is not in this one."""
+"""The distributions of the commands that this distribution does not contain."""
 
 
 class NotInstalled(Exception):
@@ -31,26 +32,26 @@ class NotInstalled(Exception):
 
 
 def missing_library(error: ModuleNotFoundError) -> NotInstalled:
-    """Say which extra brings a library that is not installed.
+    """Return an error that names the extra to install for a missing library.
 
     Raises:
-        ModuleNotFoundError: the same error, for a module of ours.
+        ModuleNotFoundError: the missing module is part of this package.
     """
     if error.name is None or error.name.startswith(__package__):
         raise error
-    return NotInstalled(f"this ({error.name} is missing)", SERVER)
+    return NotInstalled(f"this feature (the library {error.name} is missing)", SERVER)
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by name; ``load()`` gives what they stand for."""
+    """Return the entry points of a group by name."""
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def load(group: str, name: str, distribution: str, what: str) -> Any:
-    """Load what a distribution registered under a name.
+    """Load the object that a distribution registered under a name.
 
     Raises:
-        NotInstalled: it is not installed, or a library of it is missing.
+        NotInstalled: the distribution, or a library that it needs, is not installed.
     """
     entry = installed(group).get(name)
     if entry is None:

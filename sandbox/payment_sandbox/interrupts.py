@@ -1,4 +1,4 @@
-"""Ends a program that is interrupted while it loads, without a traceback; the package imports this first."""
+"""Quiet interrupts while the program loads; the package imports this module first."""
 
 import _signal  # type: ignore[import-not-found]  # signal takes longer to load
 import sys
@@ -7,15 +7,15 @@ PROGRAM = "payment-sandbox"
 
 
 def end_at_once() -> None:
-    """Let an interrupt end the process as it ends other programs, unless somebody handles it already."""
+    """Let an interrupt end the process without a traceback, unless a handler for it is installed."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
 def _is_program() -> bool:
-    """Whether this process runs the command: ``-m`` stands for the name while Python looks for the module."""
-    begun_as = sys.argv[0] if sys.argv else ""
-    return begun_as == "-m" or begun_as.endswith((f"/{PROGRAM}", f"/{PROGRAM}.pyz"))
+    """Whether this process runs the command; ``argv[0]`` is ``-m`` while Python locates the module."""
+    program = sys.argv[0] if sys.argv else ""
+    return program == "-m" or program.endswith((f"/{PROGRAM}", f"/{PROGRAM}.pyz"))
 
 
 if _is_program():

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection
 
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, said
+from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, localized
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
 from payment_sandbox_company.places import CLAIM_SECONDS
@@ -134,7 +134,7 @@ class Bulletin(Connections):
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """The records of a journal up to a number, oldest first."""
         values = {"id": project_id, "number": number_max}
-        rows = self.rows(said(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
+        rows = self.rows(localized(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
         return [HistoryRow(*row) for row in rows]
 
     # Claims and servers
@@ -187,7 +187,7 @@ class Bulletin(Connections):
         self.rows(query, {"me": self.server_id})
 
     def servers(self) -> list[PeerServer]:
-        """All servers that have said a moment ago that they are alive, oldest first."""
+        """All servers that have localized a moment ago that they are alive, oldest first."""
         query = f"""
             SELECT {SERVER_COLUMNS} FROM sandbox_server
             WHERE seen_at > now() - interval '{CLAIM_SECONDS} seconds' ORDER BY started_at, id

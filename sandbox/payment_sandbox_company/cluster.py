@@ -18,7 +18,7 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import RUNNING
-from payment_sandbox.projects.events import EVENTS_KEPT_MAX
+from payment_sandbox.projects.events import EVENTS_STORED_MAX
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
@@ -159,7 +159,7 @@ class ClusterRegistry(Registry):
         return project
 
     def _add(self, project: Project) -> None:
-        project.events.outbound = deque(maxlen=EVENTS_KEPT_MAX)
+        project.events.outbound = deque(maxlen=EVENTS_STORED_MAX)
         super()._add(project)
 
     def _forget(self, project: Project) -> None:
@@ -331,7 +331,7 @@ class Cluster:
         for number, project_id, kind, data in self._database.newer_events(list(watched)):
             if number not in self._seen:
                 self._seen[number] = None
-                watched[project_id].events.take_in(kind, json.loads(data))
+                watched[project_id].events.add_remote(kind, json.loads(data))
         while len(self._seen) > SEEN_MAX:
             del self._seen[next(iter(self._seen))]
 

@@ -11,7 +11,7 @@ from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
-from payment_sandbox.storage.rows import Row, RowDatabase, Written
+from payment_sandbox.storage.rows import Row, RowChanges, RowDatabase
 
 JOB: Final = "jobs"
 CLAIM_SECONDS: Final = 10.0
@@ -42,7 +42,7 @@ class Changes(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedWritten(Written):
+class SharedWritten(RowChanges):
     """A change set as it is written, with what other servers have to know."""
 
     part: Part

@@ -28,7 +28,7 @@ from payment_sandbox.storage.dialects import (
     PROJECTS,
     RECORD_COLUMNS,
     REPLACE,
-    said,
+    localized,
 )
 from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox_company.batches import Batches
@@ -85,7 +85,7 @@ CLAIM: Final = f"UPDATE sandbox_project SET {CLAIMS} WHERE id = %(id)s; COMMIT"
 WRITE: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
-            {said(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
+            {localized(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
         WHERE id = %(id)s AND version = %(version)s RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
@@ -147,7 +147,7 @@ class PostgresSession:
         values = {**self._values, **written_values(written), "version": self.head.version}
         statements = [WRITE, "COMMIT"]
         if written.replaces_all:
-            statements.insert(0, said(POSTGRESQL, "; ".join(EMPTY)))
+            statements.insert(0, localized(POSTGRESQL, "; ".join(EMPTY)))
         elif self.head.version % LISTED == 0:
             statements.insert(0, FORGET)
         version = self._database.committed(self._asker, "; ".join(statements), values, written)
@@ -308,7 +308,7 @@ class Database(Bulletin):
 
     def without_records(self) -> list[StoredProject]:
         """All projects, oldest first; none has its records."""
-        query = said(POSTGRESQL, f"SELECT {PROJECTS} position")
+        query = localized(POSTGRESQL, f"SELECT {PROJECTS} position")
         return [
             StoredProject.read(identity, chosen, counters, ())
             for identity, chosen, counters in self.rows(query)

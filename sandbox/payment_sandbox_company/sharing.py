@@ -25,7 +25,7 @@ from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Storage
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import history_row, read_records
-from payment_sandbox.storage.rows import Row, RowStore, Written
+from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import bring_up
 from payment_sandbox_company.places import (
     JOB,
@@ -94,7 +94,7 @@ class SharedStorage(Storage):
             ProjectReset: the project was deleted.
             NotStored: the database does not answer in time.
         """
-        with project.alone():
+        with project.locked():
             self._attend(project)
 
     def follow(self, project: Project) -> None:
@@ -190,7 +190,7 @@ class SharedStorage(Storage):
     def hold_clock(self, project: Any) -> bool:
         """Claim the clock for an advance, which also sends the webhooks."""
         place, me = self.place, self._database.server_id
-        with project.alone():
+        with project.locked():
             if place.session is None or (place.clock_holder is not None and not self.is_hold_over):
                 return False
             place.holds += 1
@@ -204,11 +204,11 @@ class SharedStorage(Storage):
     def stop_advance(self, project: Any) -> None:
         """Mark the claim of the clock, which the server that has it will see."""
         place = self.place
-        with project.alone():
+        with project.locked():
             if place.session is not None and place.clock_holder is not None:
                 place.session.claim(place.courier, f"{place.clock_holder}{STOPS}", None)
 
-    def let_clock_go(self) -> None:
+    def release_clock(self) -> None:
         """Release the clock with the next commit."""
         self.place.lets_clock_go = True
 
@@ -268,7 +268,7 @@ def flush_all(database: SharedDatabase) -> None:
         database.write_histories(rows)
     except NotStored:
         for project, records in histories:
-            project.epoch.journal.put_back(records)
+            project.epoch.journal.requeue(records)
             waiting[project.project_id] = project
         raise
     if shown:
@@ -346,7 +346,7 @@ class SharedStore(RowStore):
         rows, self._read_at = self.database.newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
 
-    def leave(self) -> None:
+    def stop_sending(self) -> None:
         """Be the courier no longer when this transaction ends."""
         self.place.leaves = True
 
@@ -354,7 +354,7 @@ class SharedStore(RowStore):
         """Whether any server has something to send."""
         return bool(self.place.jobs)
 
-    def write(self, change: ChangeSet, written: Written) -> None:
+    def write(self, change: ChangeSet, written: RowChanges) -> None:
         """Commit it in the project's transaction."""
         place, shared = self.place, self._shared(change, written)
         place.version = self.database.add(shared) if place.session is None else place.session.commit(shared)
@@ -377,7 +377,7 @@ class SharedStore(RowStore):
         if written.chosen is not None:
             place.chosen = written.chosen
 
-    def _shared(self, change: ChangeSet, written: Written) -> SharedWritten:
+    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedWritten:
         place, others = self.place, change.others
         assert others is not None, "the store is shared"
         lets_go = place.lets_clock_go and place.clock_holder == place.own_hold

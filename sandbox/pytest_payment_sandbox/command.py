@@ -1,22 +1,26 @@
-"""The command that rehearses a suite in any language."""
+"""The commands that rehearse a suite in any language, and a shop without tests."""
 
-import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from payment_sandbox.cli.noted import JSON, TEXT, Noted, format_option, printed
-from payment_sandbox.cli.options import fail, say
-
-Asked = TypeVar("Asked")
+from payment_sandbox.cli.noted import format_option
+from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
 @click.option("--budget", default="60s", show_default=True, help="How long all runs may take: 90s or 10m.")
-@click.option("--only", metavar="VARIATION", help="Run this variation only, such as webhook:2:twice.")
+@click.option(
+    "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
+)
+@click.option("--test", default="", metavar="NAME", help="Rehearse the tests with this in their names only.")
+@click.option("--one", metavar="COMMAND", help="Runs a single test: 'npx vitest run -t {test}'.")
+@click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
+@click.option(
+    "--pages", multiple=True, metavar="URL", help="A page about an order: http://localhost:3000/{order_id}."
+)
+@click.option("--continue", "goes_on", is_flag=True, help="Go on where the last rehearsal was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -25,55 +29,57 @@ Asked = TypeVar("Asked")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @format_option
 @click.argument("command", nargs=-1, required=True)
-def rehearse(
-    budget: str, only: str | None, report: Path | None, as_json: bool, form: str, command: tuple[str, ...]
-) -> None:
+def rehearse(**options: Any) -> None:
     """Run a suite again and again, with one thing changed at a time.
 
-    The suite finds a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY, and may create
-    projects. Its exit code is the verdict. It runs as it is first, and must pass.
+    The suite finds a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY. Each test with a
+    project of the helpers for Node and PHP is judged on its own; without them, the exit code is the verdict.
+    The suite runs as it is first, and must pass.
     """
-    from pytest_payment_sandbox.rehearsal.exploring import parse_variation
-    from pytest_payment_sandbox.rehearsal.report import report_of, write
-    from pytest_payment_sandbox.rehearsal.run import check_report, seconds_of
-    from pytest_payment_sandbox.rehearsal.suites import Suite, SuiteFails
+    from pytest_payment_sandbox.command_runs import rehearse_suite
 
-    seconds = _checked("--budget", seconds_of, budget)
-    if report is not None:
-        _checked("--report", check_report, str(report))
-    try:
-        variation = parse_variation(only) if only else ()
-        explored = Suite(command).explore(seconds, variation)
-    except (SuiteFails, ValueError) as wrong:
-        fail(str(wrong))
-    except OSError as error:
-        fail(f"cannot run {command[0]!r}: {error.strerror}")
-    if explored.unplayed:
-        fail(f"{'; '.join(explored.unplayed)}: --only {only} was not played")
-    name = " ".join(command)
-    test = report_of(
-        name, explored, lambda finding: f'payment-sandbox rehearse --only "{finding.name}" -- {name}'
-    )
-    if report is not None:
-        write(report, [test])
-    say(*_shown(test, JSON if as_json else form, explored.notes))
-    sys.exit(1 if explored.findings else 0)
+    rehearse_suite(SuiteOptions(**options))
 
 
-def _checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
-    try:
-        return check(text)
-    except ValueError as wrong:
-        fail(f"{option} {wrong}")
+@click.command(epilog="Example: payment-sandbox explore --shop http://localhost:3000 --buy buy.yaml")
+@click.option("--shop", required=True, metavar="URL", help="Where the shop runs: http://localhost:3000.")
+@click.option(
+    "--buy",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The steps of a customer in the shop, as YAML.",
+)
+@click.option(
+    "--sandbox",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    metavar="URL",
+    help="Where the shop expects the sandbox; this command serves it there.",
+)
+@click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
+@click.option("--pages", multiple=True, metavar="URL", help="A page about an order: /sales/{order_id}.")
+@click.option("--budget", default="5m", show_default=True, help="How long it may take: 90s or 10m.")
+@click.option(
+    "--only", multiple=True, metavar="VARIATION", help="Play these variations only: webhook:2:twice."
+)
+@click.option("--continue", "goes_on", is_flag=True, help="Go on where the last exploration was stopped.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="exploration.html",
+    show_default=True,
+    help="Write it, with pictures, into this .html or .json file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@format_option
+@click.argument("command", nargs=-1)
+def explore(**options: Any) -> None:
+    """Buy in a shop that has no tests again and again, with one thing changed at a time.
 
+    The shop runs already, and uses the sandbox at the address of --sandbox with the key sandbox-key; or
+    COMMAND starts it, with SANDBOX_URL and SANDBOX_API_KEY. Its pages judge what it makes of each change, and
+    its books if it tells them.
+    """
+    from pytest_payment_sandbox.command_runs import explore_shop
 
-def _shown(test: Mapping[str, Any], form: str, notes: Sequence[str]) -> list[str]:
-    """The report, for people or machines."""
-    from pytest_payment_sandbox.rehearsal.report import lines_of, summary
-
-    if form == JSON:
-        return [json.dumps(test)]
-    if form == TEXT:
-        return [*lines_of(test), *summary([test], "suite").split("\n"), *notes]
-    noted = [Noted(each["kind"], each["sentence"], each["lesson"]) for each in test["findings"]]
-    return printed(noted, form, "rehearse")
+    explore_shop(ShopOptions(**options))

@@ -32,6 +32,11 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
         help="how long all variations may take, such as 90s or 10m (default: 60s)",
     )
     group.addoption(
+        "--payment-rehearse-continue",
+        action="store_true",
+        help="go on where the last rehearsal was stopped: what was tried is not tried again",
+    )
+    group.addoption(
         "--payment-rehearse-report",
         metavar="FILE",
         help="write the findings of a rehearsal into this .html or .json file",
@@ -125,5 +130,6 @@ def coverage_fail_under(config: pytest.Config) -> float:
 def is_rehearsed(item: pytest.Item) -> bool:
     """Whether a test is rehearsed, by the option or by its marker."""
     config = item.config
-    is_asked = config.getoption("payment_rehearse") or config.getoption("payment_rehearse_only")
+    asked = ("payment_rehearse", "payment_rehearse_only", "payment_rehearse_continue")
+    is_asked = any(config.getoption(name) for name in asked)
     return bool(is_asked) or item.get_closest_marker("payment_rehearse") is not None

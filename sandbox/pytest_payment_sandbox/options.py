@@ -33,7 +33,8 @@ MARKERS = (
     "payment_review(mode, expect=[rules]): off, warn or error: what to do about mistakes that the review "
     "finds in this test, except those that are meant",
     "payment_webhook_sequences: run the test once per sequence in which webhooks can arrive",
-    "payment_rehearse: rehearse this test: run it again with one thing changed at a time",
+    "payment_rehearse(only): rehearse this test: run it again with one thing changed at a time, or with this "
+    'variation only, such as "webhook:2:twice"',
 )
 
 

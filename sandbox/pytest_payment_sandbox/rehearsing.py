@@ -19,7 +19,7 @@ from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import AsksWithoutEnd
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
-from payment_sandbox.testing.shops.watching import set_pressed
+from payment_sandbox.testing.shops.pressing import Pressing, set_pressed
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
@@ -39,7 +39,9 @@ from pytest_payment_sandbox.rehearsal.judging import (
     unrelated,
 )
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
-from pytest_payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
+from pytest_payment_sandbox.rehearsal.progress import Progress, duration
+from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
+from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import MailBox, Mails, Showing, normalized, pages_of
 
@@ -81,7 +83,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
         terminalreporter.write_line(f"  all of it is in {file}")
 
 
-def _rehearsed(terminalreporter: Any) -> list[dict[str, Any]]:
+def _rehearsed(terminalreporter: Any) -> list[TestReport]:
     """What was told of every test, also by the workers of pytest-xdist."""
     reports = [report for group in terminalreporter.stats.values() for report in group]
     properties = [each for report in reports for each in getattr(report, "user_properties", ())]
@@ -254,11 +256,11 @@ class OneRun:
             self.picture,
             has_restart=self._has_restart,
             has_return=self._has_return,
+            has_customers=True,
         )
 
-    def _pressed(self, method: str, path: str) -> bool | None:
-        repeat = self._run.press(method, path) if self._run is not None else None
-        return repeat.at_once if repeat is not None else None
+    def _pressed(self, method: str, path: str, has_number: bool) -> Pressing | None:
+        return self._run.press(method, path, has_number=has_number) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:
@@ -296,19 +298,43 @@ def is_varied(item: pytest.Item) -> bool:
     return run is not None and bool(run.variation)
 
 
+STOPPED: Final = "it was stopped; --payment-rehearse-continue goes on there"
+
+
+def _progress_of(config: pytest.Config) -> Progress:
+    """The progress of all rehearsals of a session: lines on the terminal, unless pytest is quiet."""
+    terminal: Any = config.pluginmanager.getplugin("terminalreporter")
+    is_quiet = terminal is None or config.getoption("verbose") < 0
+
+    def write(line: str) -> None:
+        terminal.ensure_newline()
+        terminal.write_line(f"payment rehearsal: {line}")
+        terminal.flush()
+
+    return Progress(write, is_quiet=is_quiet)
+
+
 class RehearsedItem:
     """The rehearsal of a test run."""
 
     def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
-        self._config = config
         self._until_seconds = monotonic_seconds() + budget_seconds
         self._only = only
         self._left_items = 0
+        goes_on = bool(config.getoption("payment_rehearse_continue"))
+        self._memory = PytestMemory(getattr(config, "cache", None), goes_on=goes_on)
+        self._progress = _progress_of(config)
+        self._budget_seconds = budget_seconds
+        self._is_stopped = False
+        self._problems: set[tuple[str, str]] = set()  # the kinds of each test
         self.clock = f"frozen@{wall_now().isoformat()}"
 
     def expect(self, count: int) -> None:
         """The budget is shared by this many tests."""
         self._left_items = max(1, count)
+        left = duration(self._budget_seconds)
+        tests = "1 test" if self._left_items == 1 else f"{self._left_items} tests"
+        self._progress.say(f"{tests} in at most {left}; Ctrl-C stops, --payment-rehearse-continue goes on")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test as it is and in its variations, and report it once."""
@@ -326,38 +352,62 @@ class RehearsedItem:
                 tell(report, explored, item)
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if self._is_stopped:
+            raise KeyboardInterrupt
 
     def _explored(self, item: pytest.Item, runs: "_Runs", baseline: Ran) -> Explored:
         now = monotonic_seconds()
         runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
+        tried = TriedVariations(baseline, self._memory.tried(item.nodeid))
+
+        def run(variation: ChangedSteps) -> Ran:
+            ran = tried.run(variation, runs.varied)
+            self._problems |= {(item.nodeid, problem.kind) for problem in ran.judged.problems[:1]}
+            self._progress.note(len(self._problems), self._until_seconds, item.name)
+            return ran
+
         runs.explorer = explorer = Explorer(
-            runs.varied,
+            run,
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._failed_before(item),
             threads=lambda: runs.work_elsewhere(baseline),
         )
-        if self._only:
-            return explorer.only(self._only, baseline)
-        runs.listen(baseline)
-        explored = explorer.explore(baseline)
-        self._remember(item, explored)
+        only = self._only or _only_of(item)
+        if only:
+            return explorer.only(only, tried.baseline)
+        try:
+            runs.listen(baseline)
+            explored = explorer.explore(tried.baseline)
+        except KeyboardInterrupt:
+            self._is_stopped = True
+            explored = explorer.so_far([STOPPED], 0)
+        self._memory.remember(item.nodeid, explored, tried, is_stopped=self._is_stopped)
         return explored
 
     def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:
-        cache = getattr(self._config, "cache", None)
-        known = cache.get(f"payment-rehearsal/{crc32(item.nodeid.encode())}", []) if cache is not None else []
         variations = []
-        for text in known:
+        for text in self._memory.failed(item.nodeid):
             with suppress(ValueError):  # of another release
                 variations.append(parse_variation(text))
         return variations
 
-    def _remember(self, item: pytest.Item, explored: Explored) -> None:
-        cache = getattr(self._config, "cache", None)
-        if cache is not None:
-            names = [finding.name for finding in explored.findings if finding.variation]
-            cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
+
+def _only_of(item: pytest.Item) -> ChangedSteps:
+    """The only variation that the marker of a test asks for.
+
+    Raises:
+        pytest.UsageError: it is none.
+    """
+    marker = item.get_closest_marker("payment_rehearse")
+    return _parsed(marker.kwargs.get("only"), item.nodeid) if marker is not None else ()
+
+
+def _parsed(text: str | None, source: str) -> ChangedSteps:
+    try:
+        return parse_variation(text) if text else ()
+    except ValueError as wrong:
+        raise pytest.UsageError(f"{source}: {wrong}") from None
 
 
 class _Runs:
@@ -440,11 +490,7 @@ def prepared(session: pytest.Session) -> RehearsedItem:
     Raises:
         pytest.UsageError: the variation is none.
     """
-    asked = session.config.getoption("payment_rehearse_only")
-    try:
-        only = parse_variation(asked) if asked else ()
-    except ValueError as wrong:
-        raise pytest.UsageError(f"--payment-rehearse-only: {wrong}") from None
+    only = _parsed(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
     rehearsal = RehearsedItem(
         session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
     )

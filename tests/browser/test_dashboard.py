@@ -127,12 +127,12 @@ def test_a_lost_webhook_is_seen_and_retried(watched: Sandbox, shop: Shop, page: 
     shop.answer = lambda received: 204 if len(shop.received) > 1 else 503
     order = watched.acted(watched.place(card()), "customer visit")
     page.goto(at(watched, f"orders/{order['id']}/"))
-    expect(page.locator("#picture .failed").first).to_contain_text("webhook, try 1")
+    expect(page.locator("#picture .failed").first).to_contain_text("webhook, attempt 1")
     page.locator("#more").get_by_test_id("run-to-here").first.click()
-    expect(page.locator("#picture")).to_contain_text("webhook, try 2")
+    expect(page.locator("#picture")).to_contain_text("webhook, attempt 2")
     assert watched.webhooks()[0]["state"] == "delivered"
     by_id(page, "redeliver").click()
-    expect(page.locator("#picture")).to_contain_text("webhook, try 3")
+    expect(page.locator("#picture")).to_contain_text("webhook, attempt 3")
 
 
 def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tuple[Page, Page]) -> None:

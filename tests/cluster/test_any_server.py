@@ -235,7 +235,7 @@ def test_an_edit_is_not_misled_by_what_was_read_before(company: Company, first: 
     before = company.registry(0).database.head(here.project_id)
     assert before is not None
     assert there.hold_clock()
-    with ThreadPoolExecutor(1) as pool, here.alone():
+    with ThreadPoolExecutor(1) as pool, here.locked():
         holder = storage.place.clock_holder
         assert holder is not None
         pool.submit(storage.is_current, here, before).result()

@@ -252,7 +252,7 @@ def test_every_picture_is_there_and_says_what_it_shows(sandbox: Sandbox, by_hand
         drawn = sandbox.http.get(f"{sandbox.url}/docs/flows/{name}.svg")
         assert drawn.headers["Content-Type"].startswith("image/svg+xml")
         assert flow.title in drawn.text
-        assert "webhook, try 1" in drawn.text
+        assert "webhook, attempt 1" in drawn.text
         assert ">completed<" in drawn.text
     assert sandbox.http.get(f"{sandbox.url}/docs/flows/nothing.svg").status_code == 404
 

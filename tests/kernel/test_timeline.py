@@ -24,14 +24,14 @@ def test_items_come_by_their_time_and_ties_as_put_down(minutes: list[int], until
     shown = [due.item for due in timeline]
     came = []
     while (due := timeline.head()) is not None and due.at <= at(until):
-        assert next(timeline.first()) == due
+        assert next(timeline.in_order()) == due
         timeline.move_to(due.at)
         timeline.remove([due.sequence])
         came.append(due.item)
         assert timeline.now == max(START, due.at)
     expected = sorted((minute, index) for index, minute in enumerate(minutes))
     assert shown == expected
-    assert sorted(due.item for due in timeline.first()) == expected[len(came) :]
+    assert sorted(due.item for due in timeline.in_order()) == expected[len(came) :]
     assert came == [item for item in expected if item[0] <= until]
     assert len(timeline) == len(minutes) - len(came)
 
@@ -52,5 +52,5 @@ def test_what_is_removed_is_gone_and_the_rest_keeps_its_order(minutes: list[int]
         timeline.schedule(at(minute), minute)
     left = [due for due in timeline if due.sequence not in gone]
     timeline.remove(gone)
-    assert list(timeline) == list(timeline.first()) == left
+    assert list(timeline) == list(timeline.in_order()) == left
     assert timeline.now == START

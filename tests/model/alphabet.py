@@ -35,9 +35,10 @@ def around_order(shop: Shop, number: int) -> list[Call]:
 
 
 def deadlines(shop: Shop) -> list[Call]:
-    """Both sides of the next deadline, and of the last one; whether the shop answers webhooks."""
+    """Both sides of the next deadline, of the last one and of a code's; whether the shop answers webhooks."""
     due = due_times(shop)
-    seconds = {int((moment - shop.now).total_seconds()) for moment in (due[:1] + due[-1:])}
+    ends = [code.expires for code in shop.codes if code.expires > shop.now]
+    seconds = {int((moment - shop.now).total_seconds()) for moment in (due[:1] + due[-1:] + ends[:1])}
     tried: list[Call] = [Answer(not shop.is_reachable)]
     for second in sorted(seconds):
         tried += [Advance(f"PT{value}S") for value in (second, second - 1) if value > 0]

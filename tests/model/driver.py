@@ -76,6 +76,7 @@ class ControlDriver(Driver):
         return [
             {
                 "state": item["state"],
+                "url": item["url"],
                 "body": [attempt["request"]["body"] for attempt in item["attempts"]],
                 "at": [datetime.fromisoformat(attempt["at"]) for attempt in item["attempts"]],
             }

@@ -7,7 +7,17 @@ from typing import Final
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from payment_sandbox_verify.model import step
-from payment_sandbox_verify.model.calls import Act, Advance, Answer, Call, Capture, Create, MakeRefund
+from payment_sandbox_verify.model.calls import (
+    Act,
+    Advance,
+    Answer,
+    Call,
+    Capture,
+    Create,
+    MakeRefund,
+    Scan,
+    Void,
+)
 from payment_sandbox_verify.model.records import Order, Shop
 from payment_sandbox_verify.walking.alphabet import (
     AMOUNT,
@@ -16,11 +26,14 @@ from payment_sandbox_verify.walking.alphabet import (
     LINES,
     codes,
     creations,
+    needs,
     stored_cards,
 )
 from tests.model.alphabet import around_order, deadlines, scans
 from tests.model.driver import SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Saved
+
+OWN_URL: Final = "http://127.0.0.1:9/own"
 
 
 @dataclass
@@ -49,6 +62,11 @@ def untimed(shop: Shop) -> Shop:
     return replace(shop, orders=tuple(merged(order) for order in shop.orders))
 
 
+def with_own_url(method: str) -> Create:
+    """An order with a webhook address of its own."""
+    return Create(AMOUNT, method, webhook_url=OWN_URL, **(needs(method) if method else FULL))
+
+
 def next_calls(shop: Shop) -> Iterator[Call]:
     """Everything to try with the first order, its deadlines and the codes."""
     if shop.orders:
@@ -59,22 +77,29 @@ def next_calls(shop: Shop) -> Iterator[Call]:
         yield from stored_cards(shop)
 
 
+def spread(tried: Sequence[Call], most: int, number: int) -> list[Call]:
+    """At most so many of the calls of a state, evenly spread, and others for the state of another number."""
+    count, most = len(tried), min(most, len(tried))
+    return [tried[(number + place * count // most) % count] for place in range(most)]
+
+
 def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) -> Explored:
-    """Try every sequence that begins with one of these calls, up to a length or a number of transitions."""
+    """Try every sequence that begins with one of these calls, up to a length or a number of transitions.
+
+    If there are more, each level has its share of them, and so has each state of a level.
+    """
     explored, start = Explored(), judge.save()
     level: list[tuple[Saved, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
     seen = {untimed(judge.shop)}
-    for _ in range(length):
+    for depth in range(length):
         following: list[tuple[Saved, Callable[[Shop], Iterator[Call]]]] = []
-        for saved, calls_of in level:
+        share = (most - explored.transitions) // (length - depth) + explored.transitions
+        for number, (saved, calls_of) in enumerate(level):
+            tried = [call for call in calls_of(saved.shop) if is_worthwhile(saved.shop, call)]
             judge.restore(saved)
-            for call in calls_of(saved.shop):
-                if explored.transitions >= most:
-                    break
+            for call in spread(tried, -(-(share - explored.transitions) // (len(level) - number)), number):
                 if judge.shop != saved.shop or judge.driver.names != saved.names:
                     judge.restore(saved)
-                if not is_worthwhile(saved.shop, call):
-                    continue
                 judge.do(call)
                 explored.transitions += 1
                 if untimed(judge.shop) not in seen:
@@ -87,7 +112,8 @@ def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) 
 
 def is_worthwhile(shop: Shop, call: Call) -> bool:
     """Whether the model says something of a call, and it is no mere waiting."""
-    return bool(step(shop, call)) and not (isinstance(call, Advance) and not shop.orders)
+    is_waiting = isinstance(call, Advance) and not shop.orders and not shop.codes
+    return bool(step(shop, call)) and not is_waiting
 
 
 def explored_in_a_project(
@@ -96,7 +122,9 @@ def explored_in_a_project(
     """Explore the orders of a method in a project of its own."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
         caller = SessionCaller(project.session, project.base_url)
-        return explore(ControlJudge(caller, Shop(mode=mode)), [*creations(method)], length, most)
+        return explore(
+            ControlJudge(caller, Shop(mode=mode)), [*creations(method), with_own_url(method)], length, most
+        )
 
 
 PLACES: Final[dict[str, tuple[Call, ...]]] = {
@@ -105,7 +133,7 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         Create(AMOUNT, "bank-transfer"),
         Act(0, "bank", "credit", amount=500),
     ),
-    "a transfer while the shop is down": (Create(AMOUNT, "bank-transfer"), Answer(is_reachable=False)),
+    "a transfer while the shop is down": (Answer(is_reachable=False), Create(AMOUNT, "bank-transfer")),
     "an invoice of which a part was captured": (
         Create(AMOUNT, "invoice-later-b", **FULL),
         Capture(0, 0, amount=300),
@@ -140,6 +168,47 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         Act(0, "customer", "choose", method=CARD),
         Act(0, "customer", "fail"),
         Act(0, "customer", "choose", method="bank-transfer"),
+    ),
+    "a hosted page on which an attempt has failed": (
+        Create(AMOUNT, **FULL),
+        Act(0, "customer", "choose", method=CARD),
+        Act(0, "customer", "fail"),
+    ),
+    "an authorization of which a line was captured": (
+        Create(AMOUNT, "pay-later-a", **FULL),
+        Act(0, "customer", "pay"),
+        Capture(0, 0, lines=(("socks", 1),)),
+    ),
+    "an authorization of which a line was captured and a line voided": (
+        Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
+        Act(0, "customer", "pay"),
+        Capture(0, 0, lines=(("socks", 1),)),
+        Void(0, 0, lines=(("post", 1),)),
+    ),
+    "a captured authorization that has expired": (
+        Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
+        Act(0, "customer", "pay"),
+        Capture(0, 0, amount=300),
+        Advance("PT30M"),
+    ),
+    "a delayed authorization of an order of which time has passed": (
+        Create(AMOUNT, CARD, capture_mode="delayed", lines=LINES),
+        Advance("PT20M"),
+        Act(0, "customer", "pay"),
+        Void(0, 0, amount=300),
+    ),
+    "a screening that needs time": (Create(AMOUNT, "pay-later-a", lines=LINES, customer="needs-time"),),
+    "a transfer that has expired": (Create(AMOUNT, "bank-transfer"), Advance("P30D")),
+    "a payment that was refunded in part": (
+        Create(AMOUNT, CARD, lines=LINES),
+        Act(0, "customer", "pay"),
+        MakeRefund(0, amount=400),
+    ),
+    "a QR code that was scanned": (codes()[0], Scan(0)),
+    "a QR code for many scans a second before it expires": (codes()[1], Advance("P364DT23H59M59S")),
+    "an order with a webhook address of its own": (
+        Create(AMOUNT, "bank-redirect-de", webhook_url=OWN_URL),
+        Act(0, "customer", "visit"),
     ),
 }
 """From where to look further: states that a walk seldom reaches."""

@@ -44,6 +44,8 @@ def webhooks_differ(expected: list[Json], seen: list[Json], order_id: str) -> It
         times = [wanted["since"] + index * RETRY_AFTER for index in range(wanted["attempts"])]
         if shown["at"] != times or shown["state"] != wanted["state"]:
             yield f"webhook {number}: {shown['state']} at {shown['at']} instead of {wanted['state']} at {times}"
+        if "url" in wanted and shown["url"] != (wanted["url"] or WEBHOOK_URL):
+            yield f"webhook {number}: sent to {shown['url']} instead of {wanted['url'] or WEBHOOK_URL}"
         if any(order_id not in body or "status_changed" not in body for body in shown["body"]):
             yield f"webhook {number}: its body is {shown['body']}"
 

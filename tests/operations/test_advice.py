@@ -290,7 +290,7 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
         shops.gives_up_at_a_refused_cancellation,
         shops.refunds_when_it_cannot_cancel,
     ),
-    "Compare what arrived": (shops.keeps_a_surplus, shops.returns_a_surplus),
+    "Compare the received money": (shops.keeps_a_surplus, shops.returns_a_surplus),
     "Webhooks can get lost": (shops.never_asks, shops.asks_once_a_day),
     "A webhook carries no status": (shops.trusts_webhooks, reads_when_told),
     "Customers come back to return_url": (shops.trusts_the_return, reads_when_the_customer_is_back),
@@ -302,13 +302,13 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
     "The webhook came before the response": (knows_no_order_yet, finds_the_purchase_by_its_number),
     "Wait for the webhook": (polls, reads_when_told),
     "Set webhook_url": (has_no_address, reads_when_told),
-    "Build both from one base": (mixes_schemes, builds_both_alike),
+    "Build both from the base": (mixes_schemes, builds_both_alike),
     "Use the scheme": (speaks_plainly_at_https, reads_when_told),
     "Capture when you ship": (shops.lets_the_authorization_expire, captures_in_time),
     "Stop the series": (shops.charges_after_a_decline, stops_after_a_decline),
     "Look at the order before": (refunds_what_is_not_paid, lets_one_click_win),
     "Correct the request": (sends_nonsense, reads_when_told),
-    "Make orders that they match": (has_a_rule_for_nothing, has_a_rule_for_something),
+    "Create orders that match": (has_a_rule_for_nothing, has_a_rule_for_something),
 }
 
 
@@ -327,7 +327,7 @@ EXPLAINED: dict[str, str] = {
     "Let one of two clicks win": "people click twice. take a lock",
     "Record that you captured the order": "at every webhook, of which all but the first are refused",
     "If a cancellation is refused": "if the cancellation is refused, .* refund what they have paid",
-    "Compare what arrived": "compare what arrived with the amount of the order, and refund the surplus",
+    "Compare the received money": "compare what arrived with the amount of the order, and refund the surplus",
     "Webhooks can get lost": "a job that reads open orders, because a webhook can be lost",
     "A webhook carries no status": "a webhook says that something has changed, not what",
     "Customers come back to return_url": "a customer who comes back may have cancelled",
@@ -339,13 +339,13 @@ EXPLAINED: dict[str, str] = {
     "The webhook came before the response": "a webhook can also come before the response",
     "Wait for the webhook": "shops that poll.* read the order when its webhook comes",
     "Set webhook_url": "say where webhooks go, with webhook_url in the order or the project",
-    "Build both from one base": "return_url and webhook_url from one base address",
+    "Build both from the base": "return_url and webhook_url from one base address",
     "Use the scheme": "https where it speaks http answers nothing",
     "Capture when you ship": "the authorization has lapsed.* void what you will not ship",
     "Stop the series": "if a payment of a recurring series fails, stop the series",
     "Look at the order before": "refund",
     "Correct the request": "integer",
-    "Make orders that they match": "every condition that did not match",
+    "Create orders that match": "every condition that did not match",
 }
 
 

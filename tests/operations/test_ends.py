@@ -4,7 +4,7 @@ import pytest
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations.coverage import coverage
-from payment_sandbox.operations.ends import playable_ends
+from payment_sandbox.operations.outcomes import playable_outcomes
 from payment_sandbox.serving.server import Server
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox
@@ -17,7 +17,7 @@ def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -
     sandbox = Sandbox(server, mode=mode, payment_methods=[method])
     project = server.registry.find(sandbox.key)
     assert project is not None
-    ends = playable_ends(project, method)
+    ends = playable_outcomes(project, method)
     assert ends or mode == "test"
     browser = Dashboard(sandbox)
     for end in ends:

@@ -23,7 +23,7 @@ def tries(webhooks: str, numbers: range, answer: str = "500") -> list[Happening]
     for number in numbers:
         for webhook in webhooks:
             sent = step(
-                0, "service", "shop", "webhook", f"webhook, try {number}: completed", 2 * (number - 1)
+                0, "service", "shop", "webhook", f"webhook, attempt {number}: completed", 2 * (number - 1)
             )
             name = f"{webhook}/{number}"
             made.append(sent._replace(id=name))
@@ -40,10 +40,10 @@ def labels(happenings: list[Happening]) -> list[str]:
 def test_two_webhooks_that_fail_in_turn() -> None:
     """The first tries stay; all others are one row."""
     assert labels(tries("ab", range(1, 11))) == [
-        *["webhook, try 1: completed", "500"] * 2,
-        "tries 2 to 10 of both, every 2 min, until 12:18: all 500",
+        *["webhook, attempt 1: completed", "500"] * 2,
+        "attempts 2 to 10 of both, every 2 min, until 12:18: all 500",
     ]
-    assert labels(tries("a", range(1, 11)))[-1] == "tries 2 to 10, every 2 min, until 12:18: all 500"
+    assert labels(tries("a", range(1, 11)))[-1] == "attempts 2 to 10, every 2 min, until 12:18: all 500"
     assert "of 3 webhooks" in labels(tries("abc", range(1, 6)))[-1]
 
 
@@ -52,8 +52,8 @@ def test_tries_that_went_otherwise_stay() -> None:
     few = tries("ab", range(1, 4))
     assert folded(few) == few
     mixed = [*tries("a", range(1, 2), "404"), *tries("a", range(2, 7))]
-    assert labels(mixed)[:2] == ["webhook, try 1: completed", "404"]
-    assert labels(mixed)[-1] == "tries 2 to 6, every 2 min, until 12:10: all 500"
+    assert labels(mixed)[:2] == ["webhook, attempt 1: completed", "404"]
+    assert labels(mixed)[-1] == "attempts 2 to 6, every 2 min, until 12:10: all 500"
 
 
 def test_exchanges_that_come_again_and_again() -> None:

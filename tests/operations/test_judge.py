@@ -321,7 +321,7 @@ WRONG: list[tuple[Story, str, int, str]] = [
     (never_asks, "Your shop does not know that the customer paid €24.50", 2450, "once a day"),
     (
         keeps_a_surplus,
-        "The customer transferred €15.00 for €10.00, and nobody returned €5.00",
+        "The customer transferred €15.00 for €10.00, and your shop did not return €5.00",
         500,
         "refund the",
     ),

@@ -16,7 +16,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
-from payment_sandbox.projects.locks import STATE, TELLING, LockOrderBroken, RankedLock
+from payment_sandbox.projects.locks import PUBLISHING, STATE, LockOrderBroken, RankedLock
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.serving.courier import Courier
@@ -124,7 +124,7 @@ def test_a_running_clock_reports_what_fails_once(caplog: pytest.LogCaptureFixtur
 
 def test_locks_refuse_to_be_taken_out_of_order() -> None:
     """Where the order is checked, which is in every test here."""
-    state, telling = RankedLock(STATE), RankedLock(TELLING)
+    state, telling = RankedLock(STATE), RankedLock(PUBLISHING)
     with state, telling:
         pass
     with telling, pytest.raises(LockOrderBroken):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.agenda import TIDIED_AT_ONCE, agenda, tidy
+from payment_sandbox.operations.agenda import CHECKED_AT_ONCE, agenda, tidy
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
@@ -96,7 +96,7 @@ def test_the_agenda_forgets_orders_that_are_over(project: Project) -> None:
             act(project, order.id, Action("customer", "cancel"))
     waiting = agenda(project.epoch)
     assert (len(project.epoch.timeline), len(waiting)) == (3000, 30)
-    for _ in range(3000 // TIDIED_AT_ONCE):
+    for _ in range(3000 // CHECKED_AT_ONCE):
         assert len(project.epoch.timeline) == 3000
         tidy(project, project.epoch)
     assert len(project.epoch.timeline) == 30

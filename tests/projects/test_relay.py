@@ -178,7 +178,7 @@ def test_a_reset_drops_what_was_offered_and_what_waits(forwarding: Sandbox) -> N
     assert not answered(forwarding, first)
     assert taken(forwarding, timeout=0) == []
     relay = relay_of(forwarding)
-    assert (relay._offered, relay._kept) == ({}, [])
+    assert (relay._offered, relay._parked) == ({}, [])
 
 
 def test_a_listener_says_where_webhooks_go(sandbox: Sandbox) -> None:
@@ -209,6 +209,6 @@ def test_what_is_asked_for_again_and_again_waits_once(forwarding: Sandbox) -> No
     for _ in range(5):
         assert forwarding.post(f"/control/webhooks/{webhook['id']}/redeliver/").status_code == 200
     forwarding.get("/control/wait/?idle=1")
-    assert sorted(queued.forced for _, queued in relay_of(forwarding)._kept) == [False, True]
+    assert sorted(queued.forced for _, queued in relay_of(forwarding)._parked) == [False, True]
     offers = taken(forwarding)
     assert all(answered(forwarding, offer) for offer in offers)

@@ -88,13 +88,18 @@ def shown(mistake: str | None, done: Rehearsed, *, has_books: bool) -> str:
     return json.dumps(told, ensure_ascii=False)
 
 
+def share(counts: Counter[str]) -> float:
+    """The part of the variations played to the end that ended like another one."""
+    return round(counts["repeated"] / max(1, counts["variations"] - counts["alike"]), 2)
+
+
 def main() -> None:
     """Plant the mistakes, all or those that are named, and print what finds each, as JSON lines.
 
     The shop without a mistake comes first: what it gives a finding for would find every mistake. The last
-    line has the share of the variations that were played to an end which another one had reached.
+    line has the shares of the variations that were played to an end which another one had reached.
     """
-    found, counts, is_silent = Counter[bool](), Counter[str](), True
+    found, counts, is_silent = Counter[bool](), {True: Counter[str](), False: Counter[str]()}, True
     mistakes = [None, *(sys.argv[1:] or MISTAKES)]
     for mistake in mistakes:
         for has_books in (True, False):
@@ -102,15 +107,15 @@ def main() -> None:
             print(shown(mistake, done, has_books=has_books), flush=True)
             found[has_books] += mistake is not None and bool(done.findings)
             is_silent = is_silent and (mistake is not None or not done.findings)
-            if has_books:
-                counts.update({name: done.count(name) for name in COUNTED})
-    share = counts["repeated"] / max(1, counts["variations"] - counts["alike"])
+            counts[has_books].update({name: done.count(name) for name in COUNTED})
     of = len(mistakes) - 1
     summary = {
         "mistakes": of,
         "with_books": found[True],
         "without_books": found[False],
-        "repeated": round(share, 2),
+        "variations": sum(counts[has_books]["variations"] for has_books in counts),
+        "repeated": share(counts[True]),
+        "repeated_without_books": share(counts[False]),
     }
     print(json.dumps(summary))
     sys.exit(0 if is_silent and found[True] == of else 1)

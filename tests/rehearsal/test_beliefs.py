@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.scenarios.variation import Asked, Step
+from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, Ran, name_of
 from pytest_payment_sandbox.rehearsal.judging import Judged
@@ -85,7 +85,7 @@ def test_a_test_that_lets_days_pass_is_not_blamed(tmp_path: Path) -> None:
 
 def test_what_is_tried_again_fails_the_second_time() -> None:
     """A pair can end in a step that only its first change brings about."""
-    asked = Asked("GET", "/v1/orders/x")
+    asked = ShopCall("GET", "/v1/orders/x")
     webhook = Step("webhook", 1, "the webhook", Delivery("1", "x", "http://shop.example/", "new", NOON))
     read, second = Step("read", 1, "the read", asked), Step("read", 2, "the job's read", asked)
     tried: list[str] = []

@@ -9,7 +9,7 @@ import pytest
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations import coverage
-from payment_sandbox.operations.coverage import Met, met_by, possible_ends, refusal_rules
+from payment_sandbox.operations.coverage import Met, met_by, possible_outcomes, refusal_rules
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.suites import suite
@@ -123,7 +123,7 @@ def test_screenings_and_webhooks(payment_sandbox: PaymentSandbox) -> None:
 @pytest.mark.parametrize("method", NAMES)
 def test_every_method_has_ends(method: str) -> None:
     """Each once, and each can be told."""
-    ends = possible_ends(method)
+    ends = possible_outcomes(method)
     known = {value for name, value in vars(coverage).items() if name.isupper() and isinstance(value, str)}
     assert len(ends) == len(set(ends)) >= 4
     assert set(ends) <= known

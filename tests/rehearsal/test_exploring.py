@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.scenarios.variation import Asked, Step
+from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import (
     PAIRS_MAX,
@@ -17,9 +17,9 @@ from pytest_payment_sandbox.rehearsal.exploring import (
 from pytest_payment_sandbox.rehearsal.judging import Judged
 from tests.support.state_files import NOON
 
-CREATE = Step("create", 1, "the shop's POST /v1/orders/", Asked("POST", "/v1/orders/"))
-CAPTURE = Step("change", 1, "the shop's POST …/captures/", Asked("POST", "/v1/orders/x/captures/"))
-REFUND = Step("change", 2, "the shop's POST …/refunds/", Asked("POST", "/v1/orders/x/refunds/"))
+CREATE = Step("create", 1, "the shop's POST /v1/orders/", ShopCall("POST", "/v1/orders/"))
+CAPTURE = Step("change", 1, "the shop's POST …/captures/", ShopCall("POST", "/v1/orders/x/captures/"))
+REFUND = Step("change", 2, "the shop's POST …/refunds/", ShopCall("POST", "/v1/orders/x/refunds/"))
 
 
 def webhook(number: int) -> Step:
@@ -87,13 +87,29 @@ def test_pairs_are_varied() -> None:
 
 def test_only_one_change_of_those_with_the_same_end_is_paired() -> None:
     """The others would come to the same again."""
-    ends = {name: "same" for name in ("webhook:1:late", "webhook:1:refused", "webhook:1:lost")}
+    ends = {name: "same" for name in ("webhook:1:late", "webhook:1:swapped", "webhook:1:lost")}
     shop = Shop(ends=ends)
     explored = shop.explored()
     paired = {part for name in shop.tried if "+" in name for part in name.split("+")}
     assert len(paired & set(ends)) == 1
     assert explored.repeated == 2
     assert explored.tried == len(shop.tried) - 1
+
+
+def test_a_webhook_that_is_late_says_what_a_retried_one_does() -> None:
+    """Unless it does harm: then the shorter delay may do none, or another one."""
+    shop = Shop({"webhook:2:late": "believes"})
+    shop.explored()
+    assert "webhook:1:refused" not in shop.tried
+    assert "webhook:2:refused" in shop.tried
+
+
+def test_the_last_webhook_is_not_swapped() -> None:
+    """Nothing comes after it, so it would only be late."""
+    shop = Shop()
+    shop.explored()
+    assert "webhook:1:swapped" in shop.tried
+    assert "webhook:2:swapped" not in shop.tried
 
 
 def test_two_lost_webhooks_are_paired_although_each_comes_to_the_same() -> None:

@@ -22,10 +22,10 @@ def test_what_is_merged_in_has_no_place_of_its_own() -> None:
     """Its parent's is the nearest."""
     document = parse_yaml(MERGED)
     assert document.data["rules"] == [{"times": 1}, {"note": True, "times": 1}]
-    assert document.place_of("base.times") == Position(1, 14)
-    assert document.place_of("rules[0].times") == Position(3, 5)
-    assert document.place_of("rules[1].note") == Position(5, 5)
-    assert document.place_of("rules[1].times") == Position(4, 5)
+    assert document.position_of("base.times") == Position(1, 14)
+    assert document.position_of("rules[0].times") == Position(3, 5)
+    assert document.position_of("rules[1].note") == Position(5, 5)
+    assert document.position_of("rules[1].times") == Position(4, 5)
 
 
 def test_true_with_an_anchor_is_true() -> None:

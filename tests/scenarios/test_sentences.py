@@ -59,11 +59,11 @@ def test_when_a_rule_applies(when: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("then", "words"),
     [
-        ({"status": 503, "phase": "after"}, "answer lost (503 instead)"),
+        ({"status": 503, "phase": "after"}, "response lost (503 instead)"),
         ({"status": 503}, "refused with 503"),
-        ({"reset": True, "phase": "after"}, "answer lost, connection cut"),
+        ({"reset": True, "phase": "after"}, "response lost, connection cut"),
         ({"rate_limit": "10/PT1S"}, "at most 10 calls a second"),
-        ({"latency": 1.5, "truncate": True}, "answered 1.5 s late, answer cut off in its middle"),
+        ({"latency": 1.5, "truncate": True}, "response 1.5 s late, response cut off in the middle"),
     ],
 )
 def test_faults_have_names(then: dict[str, Any], words: str) -> None:
@@ -73,9 +73,9 @@ def test_faults_have_names(then: dict[str, Any], words: str) -> None:
 
 def test_what_happens_to_webhooks() -> None:
     """As a sentence."""
-    assert webhook_in_words({"duplicate": 2}) == "the webhook comes 2 times"
-    assert webhook_in_words({"delay": "PT1H"}) == "the webhook comes 1 hour late"
-    assert webhook_in_words({"answer": 500}) == "the try counts as answered with 500"
+    assert webhook_in_words({"duplicate": 2}) == "the webhook arrives 2 times"
+    assert webhook_in_words({"delay": "PT1H"}) == "the webhook arrives 1 hour late"
+    assert webhook_in_words({"answer": 500}) == "the attempt counts as answered with 500"
 
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -96,7 +96,7 @@ ONLINE = ("wallet-web", "credit-card")
             "For credit-card: the customer pays.",
         ),
         ("rules", {"then": {"screening": "declined"}}, "For every attempt: the screening declines."),
-        ("webhooks", {"then": {"duplicate": 2}}, "For every webhook: the webhook comes 2 times."),
+        ("webhooks", {"then": {"duplicate": 2}}, "For every webhook: the webhook arrives 2 times."),
         (
             "faults",
             {"when": {"method": "POST", "nth": [1, 2]}, "then": {"status": 503}, "times": 3},

@@ -7,9 +7,9 @@ import pytest
 
 from payment_sandbox import PaymentSandbox, PaymentSandboxServer
 from payment_sandbox.methods import NAMES
-from payment_sandbox.operations.again import again
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.coverage import coverage
+from payment_sandbox.operations.what_if import replay_with
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios import variations
@@ -21,8 +21,9 @@ from payment_sandbox.scenarios.variation import (
     PRESS,
     WEBHOOK,
     Document,
-    Instead,
     OfferedIn,
+    ReplacementScene,
+    ShopCall,
     Step,
     Trait,
     Variation,
@@ -36,7 +37,7 @@ from pytest_payment_sandbox.rehearsal.scenes import SCENES
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 
-EVERYWHERE = OfferedIn.AGAIN | OfferedIn.SWITCH | OfferedIn.SEQUENCE | OfferedIn.SCENARIO
+EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SEQUENCE | OfferedIn.SCENARIO
 RISK = "the shop ships three times"
 
 
@@ -164,7 +165,7 @@ def test_every_entry_is_whole() -> None:
         assert each.sentence, each.name
         assert each.risk, each.name
         assert each.kinds or each.offers, f"nobody can play {each.name}"
-        if isinstance(each.effect, Instead) and each.kinds:
+        if isinstance(each.effect, ReplacementScene) and each.kinds:
             assert each.effect in SCENES, f"no scene plays {each.name}"
 
 
@@ -194,14 +195,14 @@ def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: Variati
     assert shown == {name: name == offer.name for name in shown}
 
 
-@pytest.mark.parametrize("name", variations.offered(OfferedIn.AGAIN))
+@pytest.mark.parametrize("name", variations.offered(OfferedIn.WHAT_IF))
 def test_every_offer_of_again_can_be_played(payment_sandbox: PaymentSandbox, name: str) -> None:
     """On an order that is authorized by hand, all are possible."""
     project = own(payment_sandbox)
     attempt = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P1D"}
     body = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [attempt]}
     order = create_by_hand(project, body, body)
-    made = again(project, order, name, body, lambda changed: create_by_hand(project, changed, changed))
+    made = replay_with(project, order, name, body, lambda changed: create_by_hand(project, changed, changed))
     assert made.status != project.find_order(order.id).status or name == "expires"
 
 
@@ -209,4 +210,5 @@ def test_attempts_and_forms_are_rehearsed_by_kind() -> None:
     """A step of another kind does not go so."""
     about: Any = SimpleNamespace(outcome_keys={"screening"}, screenings=(), is_refund=False)
     assert [each.name for each in changes_of(Step(ATTEMPT, 1, "it", about))] == ["declined"]
-    assert [each.name for each in changes_of(Step(PRESS, 1, "it", about))] == ["twice", "together"]
+    form = [each.name for each in changes_of(Step(PRESS, 1, "it", ShopCall("POST", "/buy")))]
+    assert form == ["twice", "together", "another-pays", "another-unpaid"]

@@ -198,7 +198,7 @@ class Company:
                     project = server.project(self.project_id)
                     if project.storage.answer(project, request_id) is None:
                         client = Caller()
-                        client.asked = TrackedRequest(
+                        client.tracked = TrackedRequest(
                             request_id, lambda edit: _answer(edit, name), is_named=True
                         )
                         with working_for(client):

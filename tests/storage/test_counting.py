@@ -17,7 +17,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.rows import read_identity, resumed_project
-from payment_sandbox.storage.snapshot import remember, restore, undo_move
+from payment_sandbox.storage.snapshot import restore, take_checkpoint, undo_move
 from tests.storage.conftest import Kept
 from tests.support.state_files import snapshot_of
 
@@ -92,7 +92,7 @@ def test_everything_is_counted(services: Counting, registry: Registry, project: 
     project.change_settings({"aliases": {"my-button": "credit-card"}})
     project.put_faults({"faults": [{"then": {"status": 503}}]})
     expect_counted(services, project)
-    before = remember(project, project.epoch)
+    before = take_checkpoint(project, project.epoch)
     advance_clock(project, {"by": "P40D"})
     expect_counted(services, project)
     undo_move(project, project.epoch, before)

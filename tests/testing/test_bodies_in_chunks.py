@@ -16,7 +16,8 @@ from werkzeug.test import run_wsgi_app
 
 from payment_sandbox.testing.environments import environment
 from payment_sandbox.testing.shops.browser import AsgiBridge
-from payment_sandbox.testing.shops.watching import set_pressed, unwatch, watch
+from payment_sandbox.testing.shops.pressing import Pressing, set_pressed
+from payment_sandbox.testing.shops.watching import unwatch, watch
 
 BODY = b"socks=2" * 20_000
 
@@ -56,7 +57,7 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     """It is asked twice whatever it is asked."""
     made = Shop()
     watch(made)
-    set_pressed(lambda method, path: bool(request.param))
+    set_pressed(lambda method, path, has_number: Pressing(bool(request.param)))
     yield made
     set_pressed(None)
     unwatch(made)
@@ -90,7 +91,7 @@ def test_a_client_that_says_nothing_of_the_end_sends_the_same_body_twice() -> No
 
     shop = Reading()
     watch(shop)
-    set_pressed(lambda method, path: False)
+    set_pressed(lambda method, path, has_number: Pressing())
     with httpx.Client(transport=httpx.WSGITransport(shop)) as client:
         client.post("http://shop.example/buy", content=iter([b"socks", b"=2"]))
     set_pressed(None)

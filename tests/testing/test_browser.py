@@ -117,8 +117,8 @@ def test_it_is_seen(payment_sandbox: PaymentSandbox, app: Any, order: dict[str, 
     browser.post("/cart", {"socks": 1})
     browser.returns(order["id"])
     told = [happening["label"] for happening in payment_sandbox.client.timeline()]
-    assert "asks the shop: POST /cart" in told
-    assert "goes back to the shop" in told
+    assert "calls the shop: POST /cart" in told
+    assert "returns to the shop" in told
 
 
 def test_without_an_address_there_is_no_way_back(payment_sandbox: PaymentSandbox, app: Any) -> None:

@@ -25,7 +25,7 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
     ran = suite(tmp_path, FAILING)
     assert ran.returncode == 1
     _, _, report = ran.stdout.partition("payment sandbox")
-    told = ["POST /v1/orders/", " is new", " is processing", " is completed", ", try 1: 200", "/refunds/"]
+    told = ["POST /v1/orders/", " is new", " is processing", " is completed", ", attempt 1: 200", "/refunds/"]
     places = [report.index(words) for words in told]
     assert places == sorted(places), "causes come before what they caused"
     for words in (
@@ -34,7 +34,7 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
         "no rule matched; nearest is rule 1: amount expected 5, was 1295",
         " is new",
         " is completed",
-        ", try 1: 200",
+        ", attempt 1: 200",
         ": 200",
         "/refunds/ -> 409, rule SET-49",
         "RefundExceedsCaptured: 9999 cents is too much: 1295 cents are left to refund",

@@ -139,8 +139,8 @@ def fill_notices(project: Project, count: int) -> int:
 def fill_listeners(project: Project, count: int) -> int:
     """That have left."""
     for number in range(count):
-        project.relay.dismiss(f"listener {number}")
-    return sum(project.relay.has_replaced(f"listener {number}") for number in range(count))
+        project.relay.disconnect(f"listener {number}")
+    return sum(project.relay.is_disconnected(f"listener {number}") for number in range(count))
 
 
 def fill_changes(project: Project, count: int) -> int:

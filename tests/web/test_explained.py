@@ -195,7 +195,7 @@ def test_strangers_and_strays_are_explained(sandbox: Sandbox) -> None:
     assert header(other)[0].startswith("AUTH-02 ")
     assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == "create an order"
     order = sandbox.place()
-    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order here"
+    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order"
     assert header(sandbox.get("/v1/nothing/"))[0].startswith("SET-08 ")
     assert header(sandbox.patch("/v1/orders/"))[1] == "POST"
     old = requests.get(f"{sandbox.url}/v2/orders/", auth=(sandbox.key, ""), timeout=10)

@@ -11,7 +11,7 @@ from payment_sandbox.web.app import SandboxFlask, make_app
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import Face, GoOn, Middleware
+from payment_sandbox.web.faces import CallNext, Face, Middleware
 from payment_sandbox.web.routes import route
 from tests.support.projects import made_registry
 
@@ -19,16 +19,16 @@ from tests.support.projects import made_registry
 def noting(name: str, seen: list[str]) -> Middleware:
     """A middleware that notes what it sees."""
 
-    def middleware(call: Call, go_on: GoOn) -> Response:
+    def middleware(call: Call, call_next: CallNext) -> Response:
         seen.append(name)
-        response = go_on(call)
+        response = call_next(call)
         seen.append(f"{name} {response.status_code}")
         return response
 
     return middleware
 
 
-def refusing(call: Call, go_on: GoOn) -> Response:
+def refusing(call: Call, call_next: CallNext) -> Response:
     """A middleware that refuses every call."""
     raise RequestRefused(418, "on purpose")
 

@@ -13,7 +13,7 @@ from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.event_stream import TEXTS
+from payment_sandbox.web.event_stream import SERIALIZED_EVENTS
 from payment_sandbox.web.merchant import journal
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -116,7 +116,7 @@ def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -
         events.publish("noise")  # so that the server notices
         events.wait_beyond(events.number, 0.02)
     assert (events.watchers, events._listeners, events._of_orders) == (0, [], {})
-    assert events.slots.of(TEXTS)._known == {}
+    assert events.slots.of(SERIALIZED_EVENTS)._known == {}
     assert (outbox._queue.pending, outbox._queue._awaited) == ({}, [])
     assert project.relay._offered == {}
 
@@ -130,7 +130,7 @@ def test_a_request_that_fails_on_its_end_holds_nothing_back(
         raise ValueError("on purpose")
 
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    monkeypatch.setattr(journal, "kept_headers", fail)
+    monkeypatch.setattr(journal, "without_secret_headers", fail)
     created = sandbox.http.post(
         f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
     )

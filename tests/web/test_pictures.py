@@ -53,13 +53,13 @@ def test_webhooks_that_come_again_say_so(watched: Sandbox, shop: Shop) -> None:
     order = watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     watched.advance("PT2M")
-    assert "webhook, try 2: processing · again" in story(watched, order)
+    assert "webhook, attempt 2: processing · retry" in story(watched, order)
     watched.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
     twice = watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     told = story(watched, twice)
-    assert told.count("webhook, try 1: processing") == 2
-    assert told.count("webhook, try 1: processing · a copy") == 1
+    assert told.count("webhook, attempt 1: processing") == 2
+    assert told.count("webhook, attempt 1: processing · a copy") == 1
 
 
 def test_a_step_says_why_it_went_otherwise(watched: Sandbox) -> None:
@@ -72,7 +72,7 @@ def test_a_step_says_why_it_went_otherwise(watched: Sandbox) -> None:
     watched.settle()
     told = story(watched, by_rule)
     assert "the payment fails · rule 1 of of-the-test" in told
-    assert "webhook, try 1: error · 503 (fault)" in told
+    assert "webhook, attempt 1: error · 503 (fault)" in told
     watched.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     watched.call("GET", f"/v1/orders/{by_rule['id']}/")
-    assert "503 · by a fault of the sandbox: answer lost (503 instead)" in story(watched, by_rule)
+    assert "503 · by a fault of the sandbox: response lost (503 instead)" in story(watched, by_rule)

@@ -11,7 +11,7 @@ import requests
 
 from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.journal import BODY_KEPT_BYTES, HEADER_KEPT_MAX, PATH_KEPT_MAX
+from payment_sandbox.projects.journal import HEADER_VALUE_MAX, JOURNAL_BODY_BYTES, PATH_LENGTH_MAX
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.frame import VIEWS
 from tests.support.driver import Sandbox, by, card
@@ -259,16 +259,16 @@ def test_the_address_of_a_webhook_under_way_is_masked(kept: Kept, shop: Shop) ->
 def test_no_part_of_a_secret_is_left_where_a_text_is_cut(kept: Kept, place: str) -> None:
     """Whatever is stored of a long text, a secret at its end is masked before it is cut."""
     sandbox = kept.sandbox
-    for length in (HEADER_KEPT_MAX, PATH_KEPT_MAX, BODY_KEPT_BYTES):
+    for length in (HEADER_VALUE_MAX, PATH_LENGTH_MAX, JOURNAL_BODY_BYTES):
         for secret in (sandbox.key, PAN):
             filled = "a" * max(0, length - len(secret) - 10) + " " + secret + "b" * 2000
             for shift in range(0, 40, 7):
                 text = f"{'a' * shift}{filled}"
-                if place == "header" and length == HEADER_KEPT_MAX:
+                if place == "header" and length == HEADER_VALUE_MAX:
                     sandbox.get("/v1/orders/x/", headers={"X-Debug": text})
                 elif place == "body":
                     sandbox.create(card(), description=text)
-                elif length == PATH_KEPT_MAX:
+                elif length == PATH_LENGTH_MAX:
                     sandbox.get("/v1/orders/" + (f"{text}/" if place == "path" else f"?{text}"))
     shown = sandbox.get("/control/journal/").text
     assert "aaaa" in shown
@@ -296,7 +296,7 @@ def test_a_webhook_that_is_sent_with_another_body_is_masked(kept: Kept, shop: Sh
     assert shop.received[-1].raw.decode() == body
     assert sandbox.key in shop.received[-1].path
     assert "Must not contain a card number" in resend(sandbox, body=body, after="PT1H").text
-    assert "sent again in an hour" in resend(sandbox, body="another one", after="PT1H").text
+    assert "resent in an hour" in resend(sandbox, body="another one", after="PT1H").text
     expect_none(kept.shown(with_orders=True), CODE, sandbox.key)
 
 

@@ -14,7 +14,7 @@ import click
 from payment_sandbox.cli.options import Write, put, to_standard_output
 from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.kernel.patterns import printable
-from payment_sandbox.projects.events import EVENTS_KEPT_MAX, Event
+from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.starting import FIRST_NAME
 from payment_sandbox.serving.threads import start
@@ -178,7 +178,7 @@ def refused_line(refused: RefusedLine) -> ActivityLine:
 
 WAITING_MAX: Final = 1000  # projects with news, and refusals, that are not yet printed
 TOGETHER_SECONDS: Final = 0.06  # a reader notices no delay, and each batch costs the requests a little
-MANY_EVENTS: Final = EVENTS_KEPT_MAX // 4  # of a project: they are printed at once, before any is dropped
+MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # of a project: they are printed at once, before any is dropped
 STOP_SECONDS: Final = 0.5
 MASKING: Final = Masking()
 
@@ -318,7 +318,7 @@ class Activity:
             return
         watched.take()
         events, number = project.events, watched.number
-        yield from self._shown(_missed(events.first_kept() - number - 1))
+        yield from self._shown(_missed(events.oldest_number() - number - 1))
         for stored in events.stored_beyond(number, KINDS):
             watched.number = stored.number
             try:

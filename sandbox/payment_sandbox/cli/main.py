@@ -12,8 +12,8 @@ from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
+from payment_sandbox.extensions import COMMAND_DISTRIBUTIONS as ELSEWHERE
 from payment_sandbox.extensions import COMMANDS as COMMANDS_GROUP
-from payment_sandbox.extensions import OF_COMMANDS as ELSEWHERE
 from payment_sandbox.extensions import NotInstalled, installed, load, missing_library
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__

@@ -14,7 +14,7 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT
-from payment_sandbox.projects.journal import BODY_KEPT_BYTES, CHOICES_MAX, OF_THE_ORIGINAL
+from payment_sandbox.projects.journal import CHOICES_MAX, JOURNAL_BODY_BYTES, NOT_REPLAYED
 from payment_sandbox.scenarios.effects import AFTER, ErrorStatus, Hang, RateLimit, Reset, Silence
 
 Recorded = Mapping[str, Any]
@@ -178,7 +178,7 @@ class Replay:
         self._earlier = _identifiers(evidence["snapshot"])
         settings = {
             **chosen.settings,
-            **dict.fromkeys(OF_THE_ORIGINAL),
+            **dict.fromkeys(NOT_REPLAYED),
             "name": REPLAY,
             "expires_after": EXPIRES_AFTER,  # it stays if it differs
         }
@@ -391,7 +391,7 @@ def _why_not(entry: Recorded, raw: bytes) -> str | None:
     if entry["status"] >= REFUSED and CODE.search(raw.decode("latin-1")):
         return "was refused with a card code, which the journal does not keep"
     sent = entry["headers"]["request"].get("Content-Length", "")
-    if sent.isascii() and sent.isdigit() and int(sent) > BODY_KEPT_BYTES:
+    if sent.isascii() and sent.isdigit() and int(sent) > JOURNAL_BODY_BYTES:
         return "had a body that was too long to be kept"
     return None
 

@@ -5,8 +5,8 @@ from typing import Any, Final, cast
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.operations.again import UNPAID
 from payment_sandbox.operations.recipes import CLOCK, RECIPES, RecipeStep, part_of
+from payment_sandbox.operations.what_if import UNPAID
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.web.answers.records import OrderOverview

@@ -1,4 +1,4 @@
-"""Reads the ledger's tables, which ship with the package."""
+"""Access to the tables of the ledger, which ship with the package."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -43,7 +43,7 @@ def _rows(name: str) -> Iterator[list[Any]]:
 
 @cache
 def _proofs() -> dict[str, list[str]]:
-    """Return the tests of each rule and assumption, from the wheel's table or the checkout's tests."""
+    """Return the tests of each rule and assumption, from the table in a wheel or the tests of a checkout."""
     if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:

@@ -12,12 +12,14 @@ URL_LENGTH_MAX: Final = 2048
 HOST_LENGTH_MAX: Final = 253
 
 _LABEL: Final = Pattern("[A-Za-z0-9_-]{1,63}")
-_NUMERIC: Final = Pattern(r"\d+|0[xX][0-9a-fA-F]*")  # browsers then read the whole host as an IPv4 address
+_NUMERIC: Final = Pattern(
+    r"\d+|0[xX][0-9a-fA-F]*"
+)  # browsers parse a host with such a last label as an IPv4 address
 
 
 @lru_cache(maxsize=256)
 def url_problem(text: str) -> str | None:
-    """Return the reason why a text is not an http or https URL; None if it is one."""
+    """Return the reason why a text is not an http or https URL; None for a valid URL."""
     if len(text) > URL_LENGTH_MAX:
         return f"it is longer than {URL_LENGTH_MAX} characters"
     if not text.isprintable() or " " in text or "\\" in text:

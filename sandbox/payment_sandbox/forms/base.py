@@ -29,7 +29,7 @@ class Problem(str):
 
 
 class Form(Schema):
-    """Parses the known keys; ``unknown_keys`` reports the others, so that none is silently ignored."""
+    """A parser of the known keys of an object; ``unknown_keys`` reports all other keys."""
 
     error_messages = {"type": "must be an object"}
     null_is_absent: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class Form(Schema):
 
 
 def repairs(function: Callable[..., Any]) -> Any:
-    """Mark a hook that runs before parsing, and changes only input that would be refused without it."""
+    """Mark a hook that runs before parsing, and repairs input that parsing would refuse."""
     hook = pre_load(function)
     hook.hook_kind = REPAIRS  # type: ignore[attr-defined]
     return hook
@@ -50,7 +50,7 @@ def repairs(function: Callable[..., Any]) -> Any:
 def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
     """Mark a hook that runs after parsing, and refuses inconsistent values.
 
-    With ``although_invalid``, it also runs if a field is invalid; that field may then be missing.
+    With ``although_invalid``, the hook also runs if a field is invalid; that field may then be missing.
     """
 
     def mark(function: Callable[..., Any]) -> Any:
@@ -69,7 +69,7 @@ def hook_kinds(form: Form) -> dict[str, str]:
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:
-    """Return the known word that is closest to ``word``, if any is close."""
+    """Return the closest known word, or None if no word is close."""
     from difflib import get_close_matches  # imported late: faster startup
 
     return next(iter(get_close_matches(word, known, n=1)), None)
@@ -81,7 +81,7 @@ def did_you_mean(nearest: str | None) -> str:
 
 
 class UnknownKey(NamedTuple):
-    """A key that is unknown to the form."""
+    """A key that the form does not know."""
 
     path: str
     key: str
@@ -110,7 +110,7 @@ def load(
 
 
 def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
-    """Yield the keys, at every level, that are unknown to the form."""
+    """Yield the unknown keys at every level."""
     if not isinstance(data, dict):
         return
     known = form.load_fields

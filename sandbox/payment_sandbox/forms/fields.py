@@ -1,4 +1,4 @@
-"""The field types of forms; each error message says what is expected."""
+"""The field types of forms; each error message states the expected value."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -148,7 +148,7 @@ class Yes(Flag):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> bool:
         if not super()._deserialize(value, attr, data, **options):
-            raise ValidationError("must be true, or be left out")
+            raise ValidationError("must be true, or omitted")
         return True
 
 
@@ -172,7 +172,7 @@ class Anything(Described, fields.Dict):
 class Items(Described, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
     """A list of ``least`` to ``most`` items; reports a wrong length together with invalid items.
 
-    Parsing stops after ``wrong_max`` invalid items, because no more are reported.
+    Parsing stops after ``wrong_max`` invalid items, the maximum in a report.
     """
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}
@@ -210,7 +210,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
         return items
 
     def _parsed_items(self, value: list[Any]) -> list[Any]:
-        """Return the items to parse; only the first ones of a list that is too long anyway."""
+        """Return the items to parse: all, or only the first items of a list that is too long."""
         return value if self.most is None else value[: self.most + self.wrong_max]
 
     def _bounds(self) -> str:
@@ -240,7 +240,7 @@ NO_TIME: Final = "must be longer than zero"
 
 
 class PeriodText(Text):
-    """An ISO 8601 duration above zero; keeps its original spelling (SET-20, SET-21)."""
+    """An ISO 8601 duration above zero, in its original spelling (SET-20, SET-21)."""
 
     def __init__(self, *, zero: bool = False, **options: Any) -> None:
         super().__init__(**_described(options, format="duration"))
@@ -258,7 +258,7 @@ class PeriodText(Text):
 
 
 class DateTime(Text):
-    """A date and time, ISO 8601; without an offset it is UTC."""
+    """An ISO 8601 date and time; UTC without an offset."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**_described(options, format="date-time"))
@@ -273,7 +273,7 @@ class DateTime(Text):
 
 
 class Birthdate(Text):
-    """A date, kept as a string."""
+    """A date, stored as a string."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**_described(options, format="date"))

@@ -1,4 +1,4 @@
-"""The fields of an order that are stored and echoed as the merchant sends them, one row each.
+"""The fields of an order that are stored and echoed unchanged, one row each.
 
 Parsing, responses, updates, the API description, snapshots and verification all derive from these rows.
 """
@@ -64,9 +64,9 @@ class CustomerForm(Form):
 
 
 class SentField(NamedTuple):
-    """One field; ``rule`` is the rule that a wrong value breaks, ``changes`` whether PUT may change it.
+    """A stored field; a wrong value breaks ``rule``, and PUT may update it if it ``changes``.
 
-    With ``is_refunded``, a refund copies it from its order.
+    With ``is_refunded``, a refund copies the value from its order.
     """
 
     name: str
@@ -77,7 +77,7 @@ class SentField(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is free text: a text other than a URL, without a meaning in the sandbox."""
+        """Whether the field is free text, without a meaning in the sandbox."""
         return isinstance(self.reads, Text) and not isinstance(self.reads, WebUrl)
 
 
@@ -101,4 +101,4 @@ SENT_FIELDS: Final = (
 )
 
 SentForm: Final = type("SentForm", (Form,), {field.name: field.reads for field in SENT_FIELDS})
-"""The form of the stored fields, as the merchant sent them."""
+"""The form of all stored fields."""

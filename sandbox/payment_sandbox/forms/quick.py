@@ -1,7 +1,7 @@
 """A fast path for valid bodies; marshmallow parses all others and reports their errors.
 
 The reader of a form is built from the form's fields on first use. It either returns exactly the result of
-``Form.load``, or gives up; it never refuses a body. Property tests prove that both agree.
+``Form.load``, or gives up; it never refuses a body. Property tests compare the two.
 """
 
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reader:
 
 
 def _value(field: Any) -> Reader:
-    """Build the reader of a field: a fast one for known field types, else the field itself."""
+    """Build the reader of a field: a fast reader for a known type, or else the field's own."""
     build = BUILDERS.get(type(field))
     return build(field) if build is not None and not field.allow_none else _by_field(field)
 
@@ -104,7 +104,7 @@ def _or_give_up(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _typed(kind: type) -> Callable[[Any], Reader]:
-    """Build readers of exactly one JSON type, such as true but not 1."""
+    """Build readers of a single JSON type, which refuse equal values of other types, such as 1 for true."""
 
     def build(field: Any) -> Reader:
         valid = [_validator(validator) for validator in field.validators]

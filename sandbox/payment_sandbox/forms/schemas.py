@@ -1,4 +1,4 @@
-"""JSON Schema generated from the forms, so that the rules are written only once."""
+"""JSON Schema generated from the forms, which are the only source of the rules."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
@@ -16,7 +16,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class ClosingPlugin(MarshmallowPlugin):
-    """Declares objects without additional keys, and fields in which null means absent."""
+    """A plugin that forbids additional keys, and allows null where it means absent."""
 
     closed: frozenset[type[Schema]] = frozenset()
 
@@ -41,13 +41,13 @@ def _allow_null(schema: dict[str, Any]) -> None:
 
 
 def plugin(closed: Iterable[type[Schema]] = ()) -> MarshmallowPlugin:
-    """Create the plugin that describes our forms and shapes in an OpenAPI document.
+    """Create the plugin that describes forms and shapes in an OpenAPI document.
 
-    The ``closed`` forms, and all forms in them, allow no additional keys.
+    The ``closed`` forms, and the forms nested in them, allow no additional keys.
     """
-    made = ClosingPlugin(schema_name_resolver=schema_name)
-    made.closed = frozenset(part for form in closed if form().fields for part in _with_parts(form))
-    return made
+    closing = ClosingPlugin(schema_name_resolver=schema_name)
+    closing.closed = frozenset(part for form in closed if form().fields for part in _with_parts(form))
+    return closing
 
 
 def _with_parts(form: type[Schema]) -> Iterator[type[Schema]]:
@@ -58,12 +58,12 @@ def _with_parts(form: type[Schema]) -> Iterator[type[Schema]]:
             yield from _with_parts(_class(inner.schema))
 
 
-def prepare(made: MarshmallowPlugin) -> None:
-    """Register our field types with a plugin, after its document was created."""
-    assert made.converter is not None, "the document has initialised its plugins"
-    made.map_to_openapi_type(NumberOrText, None, None)  # type: ignore[no-untyped-call]
+def prepare(plugin: MarshmallowPlugin) -> None:
+    """Register the field types of forms with a plugin, after the document was created."""
+    assert plugin.converter is not None, "the document has initialised its plugins"
+    plugin.map_to_openapi_type(NumberOrText, None, None)  # type: ignore[no-untyped-call]
     for function in (_bounds, _one_or_many, _alternatives, _null):
-        made.converter.add_attribute_function(function)  # type: ignore[no-untyped-call]
+        plugin.converter.add_attribute_function(function)  # type: ignore[no-untyped-call]
 
 
 def schema_name(schema: Any) -> str:
@@ -74,7 +74,7 @@ def schema_name(schema: Any) -> str:
 def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a form and its nested forms, without additional keys.
 
-    ``parts`` has forms for keys whose values the form itself does not specify.
+    ``parts`` has the forms of keys whose values this form leaves open.
     """
     kinds: dict[str, type[Schema]] = {}
 
@@ -83,9 +83,9 @@ def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, 
         kinds[name] = _class(schema)
         return name
 
-    made = MarshmallowPlugin(schema_name_resolver=named)
-    document = APISpec(title="", version="", openapi_version="3.1.0", plugins=[made])
-    prepare(made)
+    plain = MarshmallowPlugin(schema_name_resolver=named)
+    document = APISpec(title="", version="", openapi_version="3.1.0", plugins=[plain])
+    prepare(plain)
     for kind in (form, *parts.values()):
         document.components.schema(named(kind), schema=kind)
     schemas: dict[str, Any] = document.to_dict()["components"]["schemas"]
@@ -107,7 +107,7 @@ def _close(form: type[Schema], schema: dict[str, Any]) -> None:
 
 
 def _with_local_references(node: Any) -> Any:
-    """Replace references to OpenAPI components by references into this document."""
+    """Replace references to OpenAPI components with local references."""
     if isinstance(node, dict):
         return {key: _with_local_references(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
@@ -136,7 +136,7 @@ def _bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **option
 def _one_or_many(
     self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
-    """Apply the keywords of the items to a single item without a list, too."""
+    """Allow a single item without a list, with the keywords of list items."""
     if not isinstance(field, OneOrMany):
         return {}
     inner = ret["items"]
@@ -144,7 +144,7 @@ def _one_or_many(
 
 
 def _null(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """Allow null beside an object or any value; apispec before 6.8 would allow only null."""
+    """Allow null in addition to other values; apispec before 6.8 would allow only null."""
     if ret.get("type") != ["null"]:
         return {}
     del ret["type"]

@@ -14,7 +14,7 @@ class Format(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """The allowed values of a field; evaluated only for the API description, because it loads many files."""
+    """The allowed values of a field; computed only for the API description, because that loads many files."""
 
     values: Callable[[], Iterable[str]]
 

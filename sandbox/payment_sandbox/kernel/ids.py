@@ -17,7 +17,7 @@ def secret_key() -> str:
 
 
 class Ids:
-    """Generates identifiers; its whole state is seed, series and ``counts`` (how many of each kind).
+    """A generator of identifiers; its whole state is the seed, the series and the ``counts`` by kind.
 
     Each series of a seed gives different identifiers; each reset of a project starts the next series.
     """

@@ -1,4 +1,4 @@
-"""Masks secrets in text: card numbers, CVCs and the API key (CTL-29)."""
+"""Masking of secrets in text: card numbers, CVCs and the API key (CTL-29)."""
 
 import re
 import unicodedata
@@ -12,12 +12,12 @@ from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
 MASK: Final = "***"
 SECRETS: Final = "a card number, a card code or an API key"
-NUMBER_MASK: Final = "0"  # valid wherever a number is
+NUMBER_MASK: Final = "0"  # a digit, so that JSON stays valid
 PAIR: Final = 2
 DIGITS_MIN: Final = 12
 DIGITS_MAX: Final = 19
 KEY_LENGTH_MIN: Final = 16
-"""Shorter API keys are chosen by people, and may be common words that a configuration contains anyway."""
+"""People choose shorter API keys, which may be common words that a configuration contains anyway."""
 CHECKS_MAX: Final = 1000  # per run of digits; the rest is masked unchecked
 
 _INVISIBLE: Final = (
@@ -40,7 +40,7 @@ UUID_LENGTH: Final = 36
 _HARMLESS: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
 )
-"""Words, identifiers and timestamps: one match saves most texts of a record the other checks."""
+"""Words, identifiers and timestamps: most texts of a record match and skip the other checks."""
 
 _PATH: Final = Pattern(rf"(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+")
 _NAMES_SECRET: Final = re.compile("cv|csc|code|verif")
@@ -100,7 +100,7 @@ def _plain(text: str) -> str:
 
 
 class Masking:
-    """Masks the secrets of one project in all records stored beside its orders; each goes through it."""
+    """Masks the secrets of one project in every record that is stored beside its orders."""
 
     def __init__(self) -> None:
         self.api_key: str | None = None  # in memory only, and only to recognize it in records
@@ -142,16 +142,16 @@ class Masking:
         return tuple(map(self._masked, value))
 
     def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield the items of a record with CVCs masked; a boolean, such as a check's result, is no secret."""
+        """Yield the items of a record with CVCs masked; booleans, such as the result of a check, stay."""
         for name, value in record.items():
             yield name, MASK if _is_code(name, value) else value
 
     def secrets(self, document: Any, ignored: Container[str] = ()) -> Iterator[str]:
         """Yield the paths of the secrets in a configuration, except under ``ignored`` keys."""
-        yield from _paths(self.of_long_keys(), document, "", ignored)
+        yield from _paths(self.without_short_key(), document, "", ignored)
 
-    def of_long_keys(self) -> "Masking":
-        """Return a masking that ignores a short API key, which may be a common word."""
+    def without_short_key(self) -> "Masking":
+        """Return a masking that ignores a short API key, because it may be a common word."""
         masking = Masking()
         if self.api_key is not None and len(self.api_key) >= KEY_LENGTH_MIN:
             masking.api_key = self.api_key
@@ -188,9 +188,8 @@ def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> 
 
 def _masked(text: str, api_key: str | None) -> str:
     lower = text.lower()
-    if (
-        api_key
-    ):  # first: digits of the key may look like a card number, and masking those would leave the rest
+    # The key first: its digits may look like a card number, and masking only those would expose the rest.
+    if api_key:
         if "basic" in lower:
             text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
         text = text.replace(api_key, MASK)
@@ -207,7 +206,7 @@ def _may_have_number(text: str) -> bool:
 
 
 def _mask_basic(match: re.Match[str], api_key: str) -> str:
-    """Mask a Basic authorization header with the key, also one quoted in a text."""
+    """Mask a Basic authorization header that contains the key, even inside a longer text."""
     encoded = match[2]
     sent = b64decode(encoded + "=" * (-len(encoded) % 4)) if len(encoded) % 4 != 1 else b""
     return f"{match[1]}{MASK}" if api_key.encode() in sent else match[0]
@@ -225,7 +224,7 @@ def _mask_nested_codes(text: str) -> str:
 
 
 def _end_of_value(text: str, begin: int) -> int:
-    """Find the end of the object or list at ``begin``; the end of the text if it is unclosed."""
+    """Return the end of the object or list at ``begin``, or the end of the text if it is unclosed."""
     depth = 0
     for bracket in _BRACKET.compiled.finditer(text, begin):
         depth += 1 if bracket.group() in "[{" else -1
@@ -235,7 +234,7 @@ def _end_of_value(text: str, begin: int) -> int:
 
 
 def _mask_code(match: re.Match[str]) -> str:
-    """Mask a CVC, which has digits; a value without any is a message about one."""
+    """Mask the value of a CVC field; the pattern skips values without digits, such as error messages."""
     name, between, _ = match.groups()
     is_bare = between.rstrip().endswith(":")  # a JSON number
     return f'{name}{between}"{MASK}"' if is_bare else f"{name}{between}{MASK}"
@@ -249,13 +248,13 @@ def _unescaped(match: re.Match[str]) -> str:
         code = int(in_decimal) if in_decimal else int(in_json or in_hexadecimal, 16)
     letter = chr(code)
     category = unicodedata.category(letter)
-    if category == "Cs":  # a lone surrogate is no text, and no part of a secret
+    if category == "Cs":  # a lone surrogate is not text, so it cannot be part of a secret
         return match.group()
     return " " if category == "Cc" else letter  # a raw line feed would break a JSON string
 
 
 def _mask_digits(match: re.Match[str]) -> str:
-    """Mask the card numbers in a run of groups of digits, but leave identifiers alone."""
+    """Mask the card numbers in a run of groups of digits, except inside identifiers."""
     text, begin, end = match.string, match.start(), match.end()
     around = _UUID.compiled.finditer(text, max(0, begin - UUID_LENGTH + 1), end + UUID_LENGTH)
     masked: list[str] = []
@@ -272,7 +271,7 @@ def _mask_digits(match: re.Match[str]) -> str:
 
 
 def _mask_run(text: str) -> str:
-    """Mask the card numbers in a run; each begins and ends at the edge of a group."""
+    """Mask the card numbers in a run; a card number begins and ends at the edge of a group."""
     groups = list(_GROUP.compiled.finditer(text))
     masked: list[str] = []
     at = first = checks = 0
@@ -290,9 +289,9 @@ def _mask_run(text: str) -> str:
 
 
 def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, int]:
-    """Find the last group of the longest card number that begins at ``first``, and count the checks.
+    """Return the last group of the longest card number that begins at ``first``, and the number of checks.
 
-    The longest one, because part of a number may look like a card number, too.
+    A shorter match may be only the beginning of a longer card number.
     """
     digits, checked = "", 0
     last: int | None = None

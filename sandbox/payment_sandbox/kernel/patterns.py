@@ -34,7 +34,7 @@ NOT_TEXT: Final = Pattern("[\ud800-\udfff\x00]")
 """Lone surrogates and NUL: JSON and YAML can escape them, but they are refused everywhere."""
 
 UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""An identifier; its first group is enough for people to tell two apart."""
+"""An identifier; people can distinguish identifiers by the first group."""
 
 
 def printable(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 Value = TypeVar("Value")
 
 NOTHING: Final[Mapping[str, Any]] = {}
-"""The shared empty mapping; one per record would take more memory than some records."""
+"""The shared empty mapping; a separate one in each record would waste memory."""
 
 LENGTH_MAX: Final = 100  # longer texts rarely repeat
 KNOWN_MAX: Final = 1000
@@ -16,7 +16,7 @@ TEXTS_ONLY: Final = frozenset({str})
 class SharedValues:
     """A cache of recurring texts, such as field names, and of objects whose values are all texts.
 
-    A full cache is cleared, because later records have other values in common.
+    A full cache is cleared, because later records may share other values.
     """
 
     __slots__ = ("_known",)
@@ -37,7 +37,7 @@ class SharedValues:
         return list(map(self.value, value)) if kind is list else value
 
     def object(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the cached object with the same texts in the same order; other objects as they are."""
+        """Return the cached object with the same texts in the same order; other objects unchanged."""
         if not TEXTS_ONLY.issuperset(map(type, fields.values())):
             return fields  # 1, 1.0 and True are equal, but serialized differently
         return self._remember(tuple(fields.items()), fields) if fields else NOTHING

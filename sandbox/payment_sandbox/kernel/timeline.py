@@ -18,13 +18,13 @@ class Due(NamedTuple, Generic[Item]):
 
 
 class Timeline(Generic[Item]):
-    """A clock with a queue of due items; ties come in the order in which they were added."""
+    """A clock with a queue of due items; items due at the same time keep their insertion order."""
 
-    __slots__ = ("_heap", "moved", "now", "sequence")
+    __slots__ = ("_heap", "now", "on_move", "sequence")
 
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
-        self.moved: Callable[[datetime], None] | None = None  # called with every new time
+        self.on_move: Callable[[datetime], None] | None = None  # called with every new time
         self.sequence = sequence  # the newest item's number, which orders ties
         self._heap: list[Due[Item]] = list(entries)  # sequences are unique, so items are never compared
         heapq.heapify(self._heap)
@@ -43,8 +43,8 @@ class Timeline(Generic[Item]):
         self.sequence = max(self.sequence, due.sequence)
         heapq.heappush(self._heap, due)
 
-    def some(self, first: int, count: int) -> list[Due[Item]]:
-        """Return a slice of the items, unordered; all slices together cover the items that stay meanwhile."""
+    def batch(self, first: int, count: int) -> list[Due[Item]]:
+        """Return a slice of the unordered items; consecutive slices cover all items that stay queued."""
         return self._heap[first : first + count]
 
     def head(self) -> Due[Item] | None:
@@ -53,7 +53,7 @@ class Timeline(Generic[Item]):
         return heap[0] if heap else None
 
     def remove(self, sequences: Collection[int]) -> None:
-        """Remove the items with these sequence numbers; cheap if they are due first."""
+        """Remove the items with these sequence numbers; cheap for the items due first."""
         heap, remaining = self._heap, set(sequences)
         while remaining and heap and heap[0].sequence in remaining:
             remaining.remove(heapq.heappop(heap).sequence)
@@ -65,14 +65,14 @@ class Timeline(Generic[Item]):
         """Advance to ``moment``; a no-op if it is not after now."""
         if moment > self.now:
             self.now = moment
-            if self.moved is not None:
-                self.moved(moment)
+            if self.on_move is not None:
+                self.on_move(moment)
 
     def __iter__(self) -> Iterator[Due[Item]]:
-        """All items, earliest first."""
+        """Iterate over all items, earliest first."""
         return iter(sorted(self._heap))
 
-    def first(self) -> Iterator[Due[Item]]:
+    def in_order(self) -> Iterator[Due[Item]]:
         """Yield all items, earliest first, sorted lazily."""
         heap = self._heap
         candidates = [(heap[0], 0)] if heap else []

@@ -22,7 +22,9 @@ _SPELLING: Final = Pattern(
     + ")?",
     re.ASCII,
 )
-_FRACTION: Final = Pattern(r"[.,]\d+[A-Z].")  # before another number: only the last may have a fraction
+_FRACTION: Final = Pattern(
+    r"[.,]\d+[A-Z]."
+)  # before another number; only the last number may have a fraction
 
 
 class PeriodError(ValueError):
@@ -71,7 +73,7 @@ class Period(NamedTuple):
 
     @property
     def is_zero(self) -> bool:
-        """Whether its length is zero."""
+        """Whether the length is zero."""
         return not self.months and not self.rest
 
     def after(self, moment: datetime) -> datetime:
@@ -91,7 +93,7 @@ class Period(NamedTuple):
         """
         if not self.months:
             return moment + max(0, (limit - moment) // self.rest) * self.rest
-        # one by one, because a short month clips the day for good; the calendar has few months
+        # one by one, because a short month clips the day for good; the loop ends with the calendar
         while (after := self.after(moment)) <= limit and after < LAST_MOMENT:
             moment = after
         return moment
@@ -101,10 +103,10 @@ class Period(NamedTuple):
 
 
 def spelled(duration: timedelta) -> str:
-    """Format a duration in ISO 8601: days and seconds.
+    """Format a duration in ISO 8601, as days and seconds.
 
     Raises:
-        ValueError: it is negative.
+        ValueError: the duration is negative.
     """
     if duration < timedelta():
         raise ValueError(f"a period cannot be negative: {duration}")

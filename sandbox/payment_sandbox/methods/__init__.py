@@ -1,4 +1,4 @@
-"""The payment methods, one module each; to add one, write a module and list it in ``ALL``.
+"""The payment methods, one module each; to add a method, write a module and list it in ``ALL``.
 
 Others import the room itself and ``common``.
 """

@@ -24,7 +24,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class BankRedirectNl(PageMethod):
-    """The customer confirms at the issuer that the merchant named (IDR-01)."""
+    """The customer confirms at the issuer in the request (IDR-01)."""
 
     name = "bank-redirect-nl"
     capabilities = Capabilities(
@@ -78,7 +78,7 @@ class BankRedirectNl(PageMethod):
         }
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Let the bank's own status follow the attempt's."""
+        """Update the bank's own status along with the attempt's."""
         steps = super().finish(attempt, action, terms)
         ended = {"fail": "Failure", "cancel": "Cancelled"}.get(action.action)
         return [Reveal({"status": ended}), *steps] if ended and isinstance(steps[0], Move) else steps

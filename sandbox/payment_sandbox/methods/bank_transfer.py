@@ -56,7 +56,7 @@ class BankTransfer:
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Reveal the account to pay to, and wait."""
+        """Reveal the creditor's account, and wait for the bank."""
         details = {
             "reference": "9" + terms.ids.digits("reference", 15),
             **CREDITOR,
@@ -75,11 +75,11 @@ class BankTransfer:
         return [Later(Period.parse(credit.get("after", AT_ONCE)), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Change nothing: the page only shows the account number."""
+        """Return no steps: the page only shows the account number."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Complete the transfer with the full amount, even after expiry; less leaves it pending."""
+        """Complete the transfer once the full amount has arrived, even after expiry."""
         outstanding_cents = attempt.amount_cents - attempt.credited_cents
         amount_cents = outstanding_cents if action.amount_cents is None else action.amount_cents
         credit = Credit(amount_cents)
@@ -88,6 +88,6 @@ class BankTransfer:
         return [credit, Reveal(payer(ISSUERS[0].id, terms.ids)), Move(Trigger.PAY)]
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Let the bank credit a pending or expired transfer, except in test mode."""
+        """Return the bank's credit for a pending or expired transfer, except in test mode."""
         awaited = attempt.status in (TransactionStatus.PENDING, TransactionStatus.EXPIRED)
         return (CREDIT,) if awaited and not terms.is_test else ()

@@ -1,4 +1,4 @@
-"""Shared by the payment methods: their declarations, and the behaviour common to several."""
+"""The interface of payment methods, and their shared behaviour."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -42,14 +42,14 @@ class Labels(NamedTuple):
     flemish: str | None = None  # None: as in Dutch
 
     def __getitem__(self, tag: Any) -> Any:
-        """Return the label in the language of a tag such as ``nl``, or else in English."""
+        """Return the label for a language tag such as ``nl``; English by default."""
         if tag == "nl-BE" and self.flemish is not None:
             return self.flemish
         return {"nl": self.dutch, "de": self.german, "fr": self.french}.get(str(tag)[:2], self.english)
 
 
 class DetailField(NamedTuple):
-    """A ``payment_method_details`` field of requests; ``rule`` is the rule that a wrong value breaks."""
+    """A ``payment_method_details`` field of requests; a wrong value breaks ``rule``."""
 
     name: str
     about: str
@@ -90,14 +90,14 @@ class Capabilities(NamedTuple):
     needs_feature: str | None = None
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
     screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
-    page: PageKind = "login"  # the kind of page that its customers see
+    page: PageKind = "login"  # the kind of the payment page
     icon: Icon = "bank"  # on the list of methods
     hint: Labels | None = None  # under its label on that list
     bank: Labels | None = None  # the name of the customer's bank on its page
     has_issuers: bool = False  # the customer chooses a bank first
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
-    always_reveals: tuple[str, ...] = ()  # the details that its page shows from the start
+    always_reveals: tuple[str, ...] = ()  # details that the page shows from the start
     triggers: tuple[TriggerValue, ...] = ()
 
 
@@ -118,7 +118,7 @@ class Terms(NamedTuple):
     features: frozenset[str]
     find_credential: Callable[[str], Credential | None]
     ids: Ids
-    refund_status: str = "completed"  # of a new refund, unless the scenario decides
+    refund_status: str = "completed"  # of a new refund, unless the scenario plans another
 
 
 class Move(NamedTuple):
@@ -130,7 +130,7 @@ class Move(NamedTuple):
 
 
 class Later(NamedTuple):
-    """An actor acts automatically after a delay."""
+    """Schedule an automatic action of an actor."""
 
     after: Period
     action: Action
@@ -144,17 +144,17 @@ class Reveal(NamedTuple):
 
 
 class OpenPage:
-    """The attempt gets a payment page."""
+    """Open a payment page for the attempt."""
 
 
 class Credit(NamedTuple):
-    """Money arrives in the account."""
+    """Credit money to the attempt."""
 
     amount_cents: Cents
 
 
 class StoreCard(NamedTuple):
-    """A first payment stores its card in the vault."""
+    """Store the card of a first payment in the vault."""
 
     use: str
     brand: str
@@ -165,13 +165,13 @@ Step = Move | Later | Reveal | OpenPage | Credit | StoreCard
 
 
 class Method(Protocol):
-    """One payment method; every function is pure and returns data."""
+    """A payment method; all methods are pure functions that return data."""
 
     name: str
     capabilities: Capabilities
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """Return the keys of a scenario's outcome that apply to this attempt."""
+        """Return the outcome keys of scenarios that apply to this attempt."""
         ...
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
@@ -196,7 +196,7 @@ class Method(Protocol):
 
 
 def succeeded(attempt: Transaction) -> Move:
-    """Return the move on success: an authorization if the attempt has a capture mode, otherwise a sale."""
+    """Return the move on success: an authorization if the attempt has a capture mode, or else a sale."""
     return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
 
 
@@ -226,7 +226,7 @@ PLANNED_ACTIONS: Final[Mapping[str, str | None]] = {
     "cancels": "cancel",
     "abandons": "visit",
 }
-"""The customer's action on a page, by its word in scenarios."""
+"""The customer's action on a page, by the word in scenarios."""
 
 
 class PageMethod:
@@ -244,7 +244,7 @@ class PageMethod:
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Open the page; the scenario may send the customer there."""
+        """Open the page, and schedule the customer's action if the scenario plans one."""
         return [OpenPage(), *self.planned(attempt, planned_after(attempt))]
 
     def planned(self, attempt: Transaction, after: Period) -> Sequence[Step]:
@@ -288,11 +288,11 @@ class PageMethod:
         return {}
 
     def failure(self, action: Action) -> str:
-        """Return the reason for a failure whose action gives none."""
+        """Return the default reason for a failure."""
         return "The payment was refused"
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Let the customer act until the attempt ends."""
+        """Return the customer's actions until the attempt ends."""
         if attempt.status in (TransactionStatus.NEW, TransactionStatus.PROCESSING):
             return (VISIT, PAY, CANCEL, FAIL)
         return ()
@@ -352,7 +352,7 @@ def declined(reason: str | None) -> Move:
 
 
 def erred(reason: str | None) -> Move:
-    """Return the move for an error that the customer can fix; the customer sees the text (ERR-01)."""
+    """Return the move for an error that the customer can fix and sees on the page (ERR-01)."""
     return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)
 
 
@@ -360,7 +360,7 @@ SETTLES_AFTER: Final = "PT1M"
 
 
 class Refund:
-    """The pseudo-method of refunds; the money goes back by the order's own method."""
+    """The pseudo-method of refunds; the order's own method returns the money."""
 
     name = "refund"
     capabilities = Capabilities(
@@ -385,7 +385,7 @@ class Refund:
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Settle at once, or when the scenario or the setting ``refund_status`` says so (A27)."""
+        """Settle at once, unless the scenario or the setting ``refund_status`` defers it (A27)."""
         plan = attempt.plan
         action = Action(
             PROCESSOR, "fail" if plan.get("processor") == "fails" else "settle", reason=plan.get("reason")
@@ -396,7 +396,7 @@ class Refund:
         return [Move(Trigger.START), Later(planned_after(attempt, SETTLES_AFTER), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Do nothing: a refund has no page."""
+        """Return no steps: a refund has no page."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -406,5 +406,5 @@ class Refund:
         return [succeeded(attempt)]
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Let the processor act once."""
+        """Return the processor's actions while the refund is processing."""
         return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

@@ -48,7 +48,7 @@ def stored_use(details: Mapping[str, Any]) -> str | None:
 
 
 def first_use(details: Mapping[str, Any]) -> str | None:
-    """Return the use for which a first payment stores its card, or None."""
+    """Return the intended use of a card that a first payment stores, or None."""
     for key, use in USES.items():
         if details.get(key) == FIRST:
             return use
@@ -189,13 +189,13 @@ class CreditCard(PageMethod):
         if use is None:
             return [Reveal(shown), *super().begin(attempt, terms)]
         credential = terms.find_credential(attempt.asked["vault_token"])
-        assert credential is not None, "the token was checked"
+        assert credential is not None, "``check`` has verified the token"
         credential.refuse_expired(terms.now)
         return [self._stored_card(shown, credential), *self._charge(use, attempt)]
 
     def _stored_card(self, shown: Mapping[str, Any], credential: Credential) -> Reveal:
         first = {"first_authorised_transaction_id": credential.first_transaction_id}
-        # Without the customer there is no authentication, so liability stays with the merchant.
+        # Without the customer there is no authentication, so the merchant keeps the liability.
         return Reveal({**shown, **credential.card, "liability_shift": False, **first}, credential.brand)
 
     def _charge(self, use: str, attempt: Transaction) -> Sequence[Step]:
@@ -225,19 +225,19 @@ class CreditCard(PageMethod):
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Reveal the card; a first payment also stores it (CARD-20)."""
         card = CARDS[action.card or FRICTIONLESS]
-        revealed = Reveal(card.shown, card.family)
+        revealed = Reveal(card.details, card.family)
         if card.refusal is not None:
             return [revealed, Move(Trigger.FAIL, action.reason or card.refusal, CUSTOMER_MESSAGE)]
         use = first_use(attempt.asked)
-        stored = [StoreCard(use, card.family, card.shown)] if use is not None else []
+        stored = [StoreCard(use, card.family, card.details)] if use is not None else []
         return [revealed, *stored, succeeded(attempt)]
 
     def failure(self, action: Action) -> str:
-        """Return the default reason: a failed challenge for the configurable card, otherwise a decline."""
+        """Return the default reason: a failed challenge for the configurable card, or else a decline."""
         return "3-D Secure: not authenticated" if action.card == CONFIGURABLE else "Do not honour"
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Let the processor act on a stored card, and the customer on any other card."""
+        """Return the processor's actions on a stored card, or the customer's on any other card."""
         if stored_use(attempt.asked) is None:
             return super().actions(attempt, terms)
         return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

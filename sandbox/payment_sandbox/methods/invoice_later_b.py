@@ -60,11 +60,11 @@ class InvoiceLaterB:
         return [OpenPage(), Move(Trigger.ACCEPT)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Change nothing: the page only explains the next steps."""
+        """Return no steps: the page only explains the next steps."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Do nothing, because there are no actions."""
+        """Return no steps, because there are no actions."""
         return []
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:

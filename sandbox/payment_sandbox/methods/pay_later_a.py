@@ -88,7 +88,7 @@ class PayLaterA(PageMethod):
         return super().finish(attempt, action, terms)
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Let only the screening act while it is pending."""
+        """Return the screening's actions while it is pending, then the customer's."""
         if attempt.status == TransactionStatus.PENDING:
             return (APPROVE, DECLINE, ERR)
         return super().actions(attempt, terms)

@@ -1,10 +1,10 @@
-"""A wallet app that scans the code on the payment page."""
+"""A wallet app; the customer scans the code on the payment page."""
 
 from payment_sandbox.methods.common import PAGE_TRIGGERS, Capabilities, Labels, PageMethod
 
 
 class WalletQr(PageMethod):
-    """The scan opens the confirmation in the app (WQR-01)."""
+    """The customer confirms in the app after the scan (WQR-01)."""
 
     name = "wallet-qr"
     capabilities = Capabilities(

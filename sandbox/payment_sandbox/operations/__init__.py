@@ -1,8 +1,8 @@
 """One module per operation that the APIs, the pages or the clock can trigger.
 
-Others import ``act``, ``advance``, ``again``, ``agenda``, ``as_of``, ``attempts``, ``authorizations``,
-``bank_qr``, ``by_hand``, ``cancel``, ``choose_scenario``, ``clock``, ``coverage``, ``create_order``,
-``deliver_webhook``, ``ends``, ``find_orders``, ``folding``, ``history``, ``in_words``, ``recipes``,
-``refund``, ``review``, ``review.lessons``, ``review.payments``, ``review_scenario``, ``update`` and
-``wait``.
+Others import ``act``, ``advance``, ``agenda``, ``as_of``, ``attempts``, ``authorizations``, ``bank_qr``,
+``by_hand``, ``cancel``, ``choose_scenario``, ``clock``, ``coverage``, ``create_order``,
+``deliver_webhook``, ``find_orders``, ``folding``, ``history``, ``in_words``, ``outcomes``, ``recipes``,
+``refund``, ``review``, ``review.lessons``, ``review.payments``, ``review_scenario``, ``update``, ``wait``
+and ``what_if``.
 """

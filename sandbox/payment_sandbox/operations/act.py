@@ -8,7 +8,7 @@ from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.attempts import begin_attempt, offered
 from payment_sandbox.operations.cancel import why_not_cancellable
-from payment_sandbox.operations.refund import give_back_failed
+from payment_sandbox.operations.refund import restore_refundable
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.operations.update import ALWAYS, is_sum_open
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
@@ -27,12 +27,12 @@ from payment_sandbox.orders.refusals import (
 )
 from payment_sandbox.orders.statuses import OrderStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.calling import NOBODY
+from payment_sandbox.projects.calling import NO_CALLER
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO
 from payment_sandbox.projects.project import Project
 
-GIVEN_UP: Final = "The customer chose another method"
+METHOD_CHANGED: Final = "The customer chose another method"
 
 
 def act(project: Project, order_id: str, action: Action, via: str = VIA_CONTROL) -> Order:
@@ -66,7 +66,7 @@ def _act(project: Project, order_id: str, via: str, action: Action) -> Order:
 def act_on_attempt(
     project: Project, order_id: str, transaction_id: str, action: Action, via: str = VIA_PAGE
 ) -> Order:
-    """Perform an action on one attempt, which need not be the newest.
+    """Perform an action on any attempt of an order, not only on the newest.
 
     Raises:
         Unknown: the attempt does not exist.
@@ -83,7 +83,7 @@ def act_on_attempt(
 def perform_on_attempt(
     edit: Edit, order_id: str, transaction_id: str, action: Action, via: str = VIA_SCENARIO
 ) -> Order:
-    """Perform an action on one attempt, within an edit."""
+    """Perform an action on an attempt, within an edit."""
     order = edit.order(order_id)
     attempt = order.transaction(transaction_id)
     if attempt is None:
@@ -104,7 +104,7 @@ def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
     if action.name != VISIT:
         apply_steps(edit, order, attempt, behaviour.finish(attempt, action, edit.terms))
     if order.is_refund:
-        give_back_failed(edit, order)
+        restore_refundable(edit, order)
 
 
 def possible_actions(order: Order, terms: Terms) -> list[str]:
@@ -128,7 +128,9 @@ def _refuse_impossible(edit: Edit, order: Order, action: Action) -> None:
         _refuse(edit, order, action)
 
 
-LIVE_DOES: Final = "set the project's mode to live (in pytest, @pytest.mark.payment_settings(mode='live'))"
+LIVE_MODE_ADVICE: Final = (
+    "set the project's mode to live (in pytest, @pytest.mark.payment_settings(mode='live'))"
+)
 
 
 def _refuse(edit: Edit, order: Order, action: Action) -> None:
@@ -144,7 +146,7 @@ def _refuse(edit: Edit, order: Order, action: Action) -> None:
             and not BY_NAME[attempt.method].capabilities.completes_in_test
         ):
             refusal = NotCompletableInTestMode
-            state = f"{state}; test mode never completes a {attempt.payment_method}: {LIVE_DOES}"
+            state = f"{state}; test mode never completes a {attempt.payment_method}: {LIVE_MODE_ADVICE}"
     now_possible = ", ".join(possible) or "nothing"
     raise refusal(
         f"{action.name} is not possible: {state}; possible now: {now_possible}",
@@ -153,7 +155,7 @@ def _refuse(edit: Edit, order: Order, action: Action) -> None:
 
 
 def _choose(edit: Edit, order: Order, action: Action) -> None:
-    """Start an attempt with the method picked on the hosted page; cancel one that is still open (A22)."""
+    """Start an attempt with the method picked on the hosted page; cancel the open attempt, if any (A22)."""
     names = offered(edit.settings, order)
     if action.payment_method is None or action.payment_method not in names:
         raise Invalid([Violation("payment_method", "must be a method that the page offers", names)])
@@ -168,7 +170,7 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     open_attempt = order.last_transaction
     if open_attempt is not None and open_attempt.is_open:
         edit.move_transaction(open_attempt, Trigger.CANCEL)
-        open_attempt.reason = GIVEN_UP
+        open_attempt.reason = METHOD_CHANGED
     order.page_visited = True
     if order.status == OrderStatus.NEW:
         edit.move_order(order, Trigger.VISIT)
@@ -179,58 +181,59 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     attempt.visited = True
 
 
-KEYS: Final = ", ".join(ALWAYS)
+UPDATABLE_KEYS: Final = ", ".join(ALWAYS)
 
 
 def possible_now(order: Order) -> list[str]:
-    """List the calls that the merchant API would accept, with limits in cents."""
-    possible = list(_takes(order.last_transaction)) if order.last_transaction is not None else []
+    """List the calls that the merchant API would accept now, with limits in cents."""
+    possible = list(_captures_and_voids(order.last_transaction)) if order.last_transaction is not None else []
     possible += _refunds(order)
     if why_not_cancellable(order) is None:
         possible.append("cancel")
-    possible.append(f"update {KEYS}{', amount, order_lines' if is_sum_open(order) else ''}")
+    possible.append(f"update {UPDATABLE_KEYS}{', amount, order_lines' if is_sum_open(order) else ''}")
     return possible
 
 
-def _takes(attempt: Transaction) -> Iterator[str]:
+def _captures_and_voids(attempt: Transaction) -> Iterator[str]:
     authorization = attempt.authorization
     if authorization is None or authorization.is_over or not authorization.remaining_cents:
         return
-    left_cents = authorization.remaining_cents
-    fits = _fits(authorization.lines, authorization.remaining_quantities(), left_cents)
+    remaining_cents = authorization.remaining_cents
+    fits = _fits(authorization.lines, authorization.remaining_quantities(), remaining_cents)
     if attempt.is_capturable:
         style = authorization.capture_style
-        yield f"capture in full ({left_cents})"
+        yield f"capture in full ({remaining_cents})"
         if style in (None, Style.AMOUNT):
-            yield f"capture by amount up to {left_cents}"
+            yield f"capture by amount up to {remaining_cents}"
         if style in (None, Style.LINES) and fits:
             yield "capture by order lines"
-    yield f"void by amount up to {left_cents}"
+    yield f"void by amount up to {remaining_cents}"
     if fits:
         yield "void by order lines"
 
 
 def _refunds(order: Order) -> Iterator[str]:
-    left_cents = refundable_cents(order)
-    if left_cents <= 0 or order.is_refund or order.paying_transaction is None:
+    remaining_cents = refundable_cents(order)
+    if remaining_cents <= 0 or order.is_refund or order.paying_transaction is None:
         return
     if not BY_NAME[order.paying_transaction.method].capabilities.refunds_by_lines:
-        yield f"refund up to {left_cents}"
-    elif _fits(order.order_lines, refundable_quantities(order), left_cents):
+        yield f"refund up to {remaining_cents}"
+    elif _fits(order.order_lines, refundable_quantities(order), remaining_cents):
         yield "refund by order lines"
 
 
-def _fits(lines: Sequence[OrderLine], remaining: Mapping[int, int], left_cents: Cents) -> bool:
+def _fits(lines: Sequence[OrderLine], remaining: Mapping[int, int], remaining_cents: Cents) -> bool:
     """Whether at least one item of a line can still be captured, voided or refunded."""
     return any(
-        quantity > 0 and 0 < lines[index].amount_cents <= left_cents for index, quantity in remaining.items()
+        quantity > 0 and 0 < lines[index].amount_cents <= remaining_cents
+        for index, quantity in remaining.items()
     )
 
 
 def status_after(project: Project, order_id: str, transaction_id: str, action: Action) -> str | None:
-    """Return the status of the order after an action, without performing it; None if it is not possible."""
+    """Return the order status that an action would cause, without performing it; None if impossible."""
     epoch = project.epoch
-    edit = Edit(epoch, epoch.now(), NOBODY)  # never applied
+    edit = Edit(epoch, epoch.now(), NO_CALLER)  # never applied
     try:
         return perform_on_attempt(edit, order_id, transaction_id, action).status
     except Refusal:

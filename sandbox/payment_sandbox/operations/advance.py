@@ -1,4 +1,4 @@
-"""Advances a project's clock event by event, each at its own time, with its webhooks delivered first."""
+"""Advancing a clock: each event runs at its own time, after the webhooks of earlier events."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from payment_sandbox.storage.codec import Interrupted, NotStored
 
 
 def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
-    """Run a job on this thread; returns the orders with webhooks to wait for.
+    """Run a job on this thread; return the orders whose webhooks are pending.
 
     A failure is recorded, and the job runs again at its next time.
     """
@@ -31,7 +31,7 @@ def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
             epoch.timeline.move_to(job.at)
         epoch.jobs.running = job
         try:
-            problem = job.run()
+            problem = epoch.rehearsal.run_job(job)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
@@ -59,7 +59,7 @@ def _note(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None
 BUSY: Final = "another advance of this project's clock is running; wait for its response"
 EVENTS_MAX: Final = 10_000
 TIMEOUT_SECONDS: Final = 60.0
-UNDER_WAY_SHOWN_MAX: Final = 100
+IN_FLIGHT_SHOWN_MAX: Final = 100
 
 Aim = Callable[[datetime], datetime]
 """Computes an advance's target time from its start time."""
@@ -79,14 +79,14 @@ class AdvanceLimits(NamedTuple):
 
 @dataclass(slots=True)
 class AdvanceResult:
-    """The result of an advance, with the webhooks still in flight, since other clients may cause more."""
+    """The result of an advance; ``under_way`` lists the webhooks still in flight, also of other clients."""
 
     begun: datetime
     ended: datetime
     events: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
     under_way: list[dict[str, Any]] = field(default_factory=list)
-    by_hand: bool = False  # stopped by a call
+    by_hand: bool = False  # whether a call stopped the advance
 
 
 def advance(
@@ -115,14 +115,14 @@ def advance(
         walk.note_end(result, until, is_settled=is_settled)
         if until is not None and not result.stopped:
             held.until = until
-        result.events, result.under_way = list(walk.log), _under_way(project, epoch)
+        result.events, result.under_way = list(walk.log), _unanswered(project, epoch)
         epoch.advances += 1  # counted while the clock is held
     result.ended = epoch.timeline.now
     return result
 
 
 def stop_advance(project: Project) -> bool:
-    """Stop the current advance where it is; False if there is none."""
+    """Stop the current advance; return False if no advance is running."""
     epoch = project.epoch
     if not epoch.is_advancing:
         return False
@@ -137,7 +137,7 @@ def stop_advance(project: Project) -> bool:
 def run_due(project: Project) -> None:
     """Run all due events without waiting for webhooks; a no-op during an advance.
 
-    It runs event by event and never holds the clock, so it cannot cause ``ClockBusy``.
+    This never holds the clock, so it cannot cause ``ClockBusy``.
     """
     epoch = project.epoch
     steps = 0
@@ -148,7 +148,7 @@ def run_due(project: Project) -> None:
 
 
 class _Walk:
-    """One advance: its log and its limits."""
+    """An advance in progress, with its log and its limits."""
 
     def __init__(self, project: Project, epoch: Epoch, events_max: int, until_seconds: float) -> None:
         assert epoch.advance_log is not None, "the clock is held"
@@ -159,7 +159,7 @@ class _Walk:
         self._until_seconds = until_seconds
 
     def step(self, until: datetime | None) -> Orders | None:
-        """Run the next event up to ``until``; None if there is none or a limit is reached."""
+        """Run the next event up to ``until``; return None at the end or at a limit."""
         if self.is_over_limit(until):
             return None
         if self._epoch.jobs and (job := self._next_job(until)) is not None:
@@ -176,15 +176,15 @@ class _Walk:
         return self._epoch.jobs.take(until, before, self._epoch.rehearsal.next_run)
 
     def settle(self, orders: Orders | None = None) -> bool:
-        """Wait for the webhooks of these orders, or for all in flight; False if a limit is reached first."""
-        left_seconds = self._until_seconds - self._project.services.real.monotonic_seconds()
-        return self._project.settle(left_seconds, self._epoch, self._is_enough, orders)
+        """Wait for the webhooks of these orders, or for all webhooks in flight; return False at a limit."""
+        remaining_seconds = self._until_seconds - self._project.services.real.monotonic_seconds()
+        return self._project.settle(remaining_seconds, self._epoch, self._is_enough, orders)
 
     def _is_enough(self) -> bool:
         return self._epoch.is_stopping or len(self.log) >= self._events_max
 
     def is_over_limit(self, until: datetime | None) -> bool:
-        """Whether a limit is reached while something is still due."""
+        """Whether a limit is reached before all due events have run."""
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
         return (is_late or self._is_enough()) and next_due(self._epoch, until) is not None
 
@@ -200,17 +200,17 @@ class _Walk:
         return now if due is None else max(due.at, now)
 
     def _release_swapped(self) -> Orders | None:
-        """Send the webhooks held back by a ``swap``, after an event or some time without another one."""
+        """Send the webhooks deferred by a ``swap``, after an event or after time without events."""
         try:
             with self._project.edit(self._epoch, is_due=True) as edit:
-                return _orders_to_tell(edit) if edit.release_swapped() else None
+                return _notified_orders(edit) if edit.release_swapped() else None
         except ProjectReset:
             return None
 
 
-def _under_way(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
+def _unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
     """List the unanswered webhooks."""
-    pending = epoch.outbox.pending()[:UNDER_WAY_SHOWN_MAX]
+    pending = epoch.outbox.pending()[:IN_FLIGHT_SHOWN_MAX]
     return [
         {
             "delivery_id": delivery.id,
@@ -224,7 +224,7 @@ def _under_way(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 @contextmanager
 def _reporting_progress(project: Project) -> Iterator[None]:
-    """Report how far an advance has come when storing fails, where the usual error would deny any change.
+    """Report the progress of an advance if storing fails; the usual error says that nothing changed.
 
     Raises:
         Interrupted: some of the advance may have happened.
@@ -236,7 +236,7 @@ def _reporting_progress(project: Project) -> Iterator[None]:
             raise
         done = (
             f"the advance has ended early: all events due until {timestamp(project.now())} have run, and "
-            "perhaps one more; read the clock, and advance from there"
+            "perhaps one more; read the clock, and continue from there"
         )
         raise Interrupted(failed, done) from failed
 
@@ -282,7 +282,7 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
     if epoch.advance_log is None:  # another advance holds the clock
         return
     try:
-        project.let_clock_go(epoch)
+        project.release_clock(epoch)
         end = held.until or epoch.timeline.now
         with suppress(ProjectReset), project.edit(epoch, end, is_due=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
@@ -306,7 +306,7 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
                 if not isinstance(due.item, Perform | AttemptDelivery):  # recorded elsewhere
                     edit.agenda_event(due)
                 handler_of(due.item).run(edit, due.item)
-        orders = _orders_to_tell(edit)
+        orders = _notified_orders(edit)
     except ProjectReset:
         return None
     except Exception as error:
@@ -321,22 +321,24 @@ def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
     """Refuse a step without the clock: this server was suspended, or another one advances the clock.
 
     Raises:
-        NotStored: for an advance, which ends here.
+        NotStored: for an advance, which then ends.
         ProjectReset: for a due event on a running clock, which the other server's advance runs.
     """
     if is_advance and not epoch.store.holds_clock():
-        raise NotStored("the clock", "this server was suspended, and lost the clock to others", is_full=False)
+        raise NotStored(
+            "the clock", "this server was suspended and has lost the clock to another server", is_full=False
+        )
     if not is_advance and epoch.store.is_clock_held:
         raise ProjectReset("another server advances the clock")
 
 
-def _orders_to_tell(edit: Edit) -> Orders:
+def _notified_orders(edit: Edit) -> Orders:
     return frozenset(queued.order_id for queued in edit.to_send)
 
 
 def _take(edit: Edit, until: datetime) -> Due[Command] | None:
-    """Take the first event off the agenda and move to its time; drop obsolete events."""
-    for due in edit.epoch.timeline.first():
+    """Take the first event off the agenda and move to its time; drop obsolete events before it."""
+    for due in edit.epoch.timeline.in_order():
         if due.at > until:
             return None
         edit.finished.append(due.sequence)
@@ -349,7 +351,7 @@ def _take(edit: Edit, until: datetime) -> Due[Command] | None:
 
 
 def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
-    """Take a failed event off the agenda and log it once; it blocks nothing and is not retried."""
+    """Take a failed event off the agenda and log the failure; the event is not retried."""
     problem = project.masking.text(f"{type(error).__name__}: {error}")
     log.error("%s failed and was set aside", due.item.label, exc_info=error)
     failure = Failure(

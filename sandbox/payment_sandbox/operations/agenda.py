@@ -13,11 +13,11 @@ from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
 from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.project import Project, ProjectReset
 
-TIDIED_AT_ONCE: Final = 20  # each order adds a few entries
+CHECKED_AT_ONCE: Final = 20  # each order adds a few entries
 
 
 def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
-    """Format an agenda entry for a response; ``error`` is the reason for setting it aside."""
+    """Format an agenda entry for a response; a failed entry has an ``error``."""
     shown: dict[str, Any] = {
         "at": timestamp(due.at),
         "kind": due.item.kind,
@@ -34,7 +34,7 @@ def dues_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
 
 
 def agenda(epoch: Epoch) -> list[dict[str, Any]]:
-    """List the failed entries, then the scheduled ones in the order of their runs (CTL-17)."""
+    """List the failed entries, then the scheduled ones in the order of their times (CTL-17)."""
     failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
     due = [event(due) for due in epoch.timeline if applies(epoch, due)]
     if epoch.jobs:
@@ -54,7 +54,7 @@ def is_something_due(epoch: Epoch) -> bool:
 
 
 def must_catch_up(project: Project) -> bool:
-    """Whether something may be due on a running clock, which has to run before a request is handled."""
+    """Whether due events of a running clock must run before a request is handled."""
     epoch = project.epoch
     if not epoch.state.clock.running or epoch.is_advancing:
         return False
@@ -64,7 +64,7 @@ def must_catch_up(project: Project) -> bool:
 
 def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
     """Find the first entry up to ``until`` (None: any time) that still applies."""
-    for due in epoch.timeline.first():
+    for due in epoch.timeline.in_order():
         if until is not None and due.at > until:
             return None
         if applies(epoch, due):
@@ -73,7 +73,7 @@ def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None
 
 
 def applies(epoch: Epoch, due: Due[Command]) -> bool:
-    """Whether an entry is not obsolete."""
+    """Whether an entry still has an effect."""
     return handler_of(due.item).applies(epoch, due.item, due.at)
 
 
@@ -82,19 +82,19 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
 
 
 def tidy(project: Project, epoch: Epoch) -> None:
-    """Check a few entries if obsolete ones may fill half of the agenda, since orders often end early.
+    """Check a few entries of a long agenda, which is often half obsolete because orders end early.
 
-    The obsolete entries are removed together, once all entries have been checked.
+    Obsolete entries are removed together, once all entries have been checked.
     """
     if len(epoch.timeline) < epoch.tidy_at:
         return
     with suppress(ProjectReset), project.exclusively(epoch):
-        some = epoch.timeline.some(epoch.tidied, TIDIED_AT_ONCE)
-        epoch.over += [due.sequence for due in some if _is_over(epoch, due)]
-        epoch.tidied += TIDIED_AT_ONCE
-        if epoch.tidied < len(epoch.timeline):
+        batch = epoch.timeline.batch(epoch.checked_entries, CHECKED_AT_ONCE)
+        epoch.obsolete += [due.sequence for due in batch if _is_over(epoch, due)]
+        epoch.checked_entries += CHECKED_AT_ONCE
+        if epoch.checked_entries < len(epoch.timeline):
             return
-        epoch.timeline.remove(epoch.over)
-        epoch.finished += epoch.over
+        epoch.timeline.remove(epoch.obsolete)
+        epoch.finished += epoch.obsolete
         epoch.tidy_at = max(TIDY_AT_LEAST, 2 * len(epoch.timeline))
-        epoch.tidied, epoch.over = 0, []
+        epoch.checked_entries, epoch.obsolete = 0, []

@@ -21,8 +21,8 @@ UNPAID: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, Transactio
 def order_as_of(epoch: Epoch, order: Order, moment: Happening) -> Order:
     """Reconstruct the order right after this happening, as far back as the journal reaches.
 
-    Only statuses, attempts, captures, voids and refunds are set back. Updates by the merchant, such as new
-    order lines, stay.
+    Only statuses, attempts, captures, voids and refunds are reconstructed; updates by the merchant, such as
+    new order lines, remain.
     """
     known = list(_reached(epoch, moment))
     own = [status for status in known if status.order_id == order.id]
@@ -43,7 +43,7 @@ def _reached(epoch: Epoch, moment: Happening) -> Iterator[StatusReached]:
 
 
 def _ledger_length(epoch: Epoch, order: Order, moment: Happening) -> int | None:
-    """Count the ledger entries up to this moment; None if the history does not match the ledger."""
+    """Count the ledger entries up to this moment; return None if history and ledger do not match."""
     happenings = history(epoch, order.id)
     ledgers = [len(each.authorization.entries) for each in order.transactions if each.authorization]
     if [_count_entries(happenings)] != list(filter(None, ledgers)):

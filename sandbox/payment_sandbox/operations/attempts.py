@@ -1,4 +1,4 @@
-"""Starting an attempt: the usable methods of an order, and the scenario's decision."""
+"""The start of an attempt: the usable methods of an order, and the scenario's decision."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class UnusableMethod(NamedTuple):
 
 
 def why_unavailable(settings: Settings, name: str) -> UnusableMethod | None:
-    """Return the reason why this merchant cannot use a method; None if it is available."""
+    """Return the reason why this merchant cannot use a method; None if the method is available."""
     identifier = settings.method(name)
     if identifier is None:
         return UnusableMethod(f"{name!r} is not a payment method", "GEN-02")
@@ -69,23 +69,23 @@ def offered(settings: Settings, order: Order) -> list[str]:
 
 
 def _stored_details(sent: Mapping[str, Any], capabilities: Capabilities) -> Iterator[tuple[str, Any]]:
-    """Select the details that the method reads; a CVC is checked and dropped, never stored."""
+    """Select the details that the method reads; a CVC is never stored."""
     for field in capabilities.details:
         if field.name in sent and field.name != "cvc":
             yield field.name, sent[field.name]
 
 
-def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transaction:
+def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Transaction:
     """Add an attempt to an order and start it.
 
-    ``asked`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
+    ``requested`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
     ``capture_mode`` and ``payment_method_details``.
     """
-    name = edit.epoch.shared.value(asked["payment_method"])
+    name = edit.epoch.shared.value(requested["payment_method"])
     identifier = edit.settings.method(name)
-    assert identifier is not None, "checked before"
+    assert identifier is not None, "the request is checked"
     capabilities = BY_NAME[identifier].capabilities
-    expiration_period = asked.get("expiration_period", capabilities.default_expiration)
+    expiration_period = requested.get("expiration_period", capabilities.default_expiration)
     attempt = Transaction(
         id=edit.ids.uuid("transaction"),
         method=identifier,
@@ -96,15 +96,15 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
         expiration_period=expiration_period,
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
-        capture_mode=asked.get("capture_mode", capabilities.default_capture_mode),
-        asked=dict(_stored_details(asked.get("payment_method_details", {}), capabilities)) or NOTHING,
+        capture_mode=requested.get("capture_mode", capabilities.default_capture_mode),
+        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities)) or NOTHING,
         details=NOTHING,
         plan=NOTHING,
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
     play_out(edit, order, attempt, [identifier, name])
-    # An attempt that the processor has accepted no longer expires: the customer has done their part.
+    # An attempt that the processor has accepted does not expire: the customer has nothing left to do.
     if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
         edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
     return attempt

@@ -1,4 +1,4 @@
-"""Capturing and voiding: in full, by amount or by lines, on request or on schedule."""
+"""Captures and voids: in full, by amount or by lines."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -49,9 +49,9 @@ def capture_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     return lambda authorization, now: authorization.capture_amount(amount_cents, description, now=now)
 
 
-def capture_lines(asked: list[LineQuantity], description: str | None) -> LedgerStep:
+def capture_lines(requested: list[LineQuantity], description: str | None) -> LedgerStep:
     """Capture lines (END-13)."""
-    return lambda authorization, now: authorization.capture_lines(asked, description, now=now)
+    return lambda authorization, now: authorization.capture_lines(requested, description, now=now)
 
 
 def void_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
@@ -59,13 +59,13 @@ def void_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     return lambda authorization, now: authorization.void_amount(amount_cents, description, now=now)
 
 
-def void_lines(asked: list[LineQuantity], description: str | None) -> LedgerStep:
+def void_lines(requested: list[LineQuantity], description: str | None) -> LedgerStep:
     """Void lines (END-15)."""
-    return lambda authorization, now: authorization.void_lines(asked, description, now=now)
+    return lambda authorization, now: authorization.void_lines(requested, description, now=now)
 
 
 def follow_ledger(edit: Edit, order: Order, transaction: Transaction) -> None:
-    """Once nothing is left, cancel if nothing was captured, else complete (SET-39, SET-40, SET-43)."""
+    """Complete the order once nothing remains, or cancel it without captures (SET-39, SET-40, SET-43)."""
     authorization = transaction.authorization
     if authorization is None or authorization.remaining_cents:
         return
@@ -83,4 +83,4 @@ def _authorization(order: Order, transaction: Transaction) -> Authorization:
         raise AuthorizationExpired(f"{state}: the customer did not authorize it in time")
     if transaction.capture_mode is None:
         raise AuthorizationMissing(f"{state} and was created without capture_mode: it is paid at once")
-    raise AuthorizationMissing(f"{state}: only what the customer has authorized can be captured or voided")
+    raise AuthorizationMissing(f"{state}: the customer has not authorized an amount to capture or void")

@@ -18,7 +18,7 @@ from payment_sandbox.projects.journal import SCAN, VIA_CONTROL
 from payment_sandbox.projects.project import Project
 
 SIZE_PIXELS_DEFAULT: Final = 200
-FIELDS_OF_PAYMENTS: Final = ("description", "merchant_order_id", "return_url", "webhook_url")
+ORDER_FIELDS: Final = ("description", "merchant_order_id", "return_url", "webhook_url")
 EXPIRATION_DEFAULT: Final = Period.parse("P1Y")
 
 
@@ -95,14 +95,14 @@ def scan(
 
     Raises:
         Unknown: the request does not exist.
-        QrExpired, QrUsed, QrAmountRefused: the request does not allow it.
+        QrExpired, QrUsed, QrAmountRefused: the request does not allow the scan.
         Invalid: the issuer is not in the list, or the merchant does not have the method.
     """
     _refuse_unknown_issuer(issuer_id)
     with project.edit() as edit:
-        made = edit.epoch.scan_forms.get(form_id) if form_id is not None else None
-        if made is not None:
-            return edit.epoch.find_order(made)
+        existing = edit.epoch.scan_forms.get(form_id) if form_id is not None else None
+        if existing is not None:
+            return edit.epoch.find_order(existing)
         request = edit.qr_request(qr_id)
         unavailable = why_unavailable(edit.settings, SCANNED_BY)
         if unavailable is not None:
@@ -119,7 +119,7 @@ def scan(
 
 
 def _begin(edit: Edit, order: Order, issuer_id: str) -> None:
-    """Start the attempt at the payer's bank, already visited."""
+    """Start the attempt at the payer's bank, as visited."""
     details = {"issuer_id": issuer_id}
     attempt = begin_attempt(edit, order, {"payment_method": SCANNED_BY, "payment_method_details": details})
     apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
@@ -141,8 +141,6 @@ def _order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:
         modified=edit.now,
         client={"user_agent": "bank app"},
         is_test=edit.settings.is_test,
-        sent={
-            name: getattr(request, name) for name in FIELDS_OF_PAYMENTS if getattr(request, name) is not None
-        },
+        sent={name: getattr(request, name) for name in ORDER_FIELDS if getattr(request, name) is not None},
         bankqr_id=request.id,
     )

@@ -18,15 +18,15 @@ from payment_sandbox.projects.recorder import action_event
 ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
 
-def create_by_hand(project: Project, data: Mapping[str, Any], asked: Mapping[str, Any]) -> Order:
-    """Create an order from its parsed form, recorded as an action with the ``asked`` fields."""
-    return _recorded(project, "create", {"order": asked}, lambda: create_order(project, data))
+def create_by_hand(project: Project, data: Mapping[str, Any], body: Mapping[str, Any]) -> Order:
+    """Create an order from its parsed form; the action records the ``body``."""
+    return _recorded(project, "create", {"order": body}, lambda: create_order(project, data))
 
 
 def act_as_merchant(
     project: Project, order_id: str, action: str, amount_cents: Cents | None, via: str = VIA_CONTROL
 ) -> Order:
-    """Perform a merchant's action on an order, recorded as an action, not as a request of the shop.
+    """Perform a merchant's action on an order; the journal records it as an action, not as a request.
 
     Raises:
         Invalid: the action is unknown, or needs an amount.
@@ -42,14 +42,14 @@ def act_as_merchant(
 def _recorded(
     project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
 ) -> Order:
-    """Run an operation with an action as its cause; the action is recorded if it was possible."""
+    """Run an operation with an action as its cause; record the action if it succeeds."""
     journal, real_at = project.epoch.journal, project.services.real.wall_now()
     action_id = journal.next_id("action")
     with caused_by(action_id):
         order = run()
-    taken = PerformedAction(action_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
-    journal.add([taken])
-    event = action_event(taken)
+    performed = PerformedAction(action_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
+    journal.add([performed])
+    event = action_event(performed)
     project.events.publish(event.kind, **event.data)
     project.storage.flush(project)
     return order
@@ -59,8 +59,8 @@ def _act(project: Project, order_id: str, action: str, amount_cents: Cents | Non
     if action == "cancel":
         return cancel(project, order_id, None)
     if action == "refund":
-        asked = {"amount": amount_cents} if amount_cents is not None else {}
-        refund(project, order_id, asked, None)
+        data = {"amount": amount_cents} if amount_cents is not None else {}
+        refund(project, order_id, data, None)
         return project.find_order(order_id)
     if amount_cents is None:
         raise Invalid([Violation("amount", "is required")])

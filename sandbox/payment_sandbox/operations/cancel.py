@@ -27,7 +27,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
 
 
 def why_not_cancellable(order: Order) -> str | None:
-    """Return the reason why an order cannot be cancelled; None if it can."""
+    """Return the reason why an order cannot be cancelled; None if it can be."""
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)

@@ -1,4 +1,4 @@
-"""Checks that a well-formed order is payable: by this merchant, with the fields that its method needs."""
+"""Checks that a well-formed order is payable: an available method, and the fields that it needs."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -19,8 +19,8 @@ def check_order(
 ) -> list[Violation]:
     """Check an order, except the parts with violations ``in_form``."""
     violations: list[Violation] = []
-    for index, asked in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
-        violations += _check_transaction(f"transactions[{index}]", asked, data, in_form, settings, terms)
+    for index, requested in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
+        violations += _check_transaction(f"transactions[{index}]", requested, data, in_form, settings, terms)
     if "payment_methods" in data and not _is_wrong("payment_methods", in_form):
         violations += _check_allow_list(data["payment_methods"], data, in_form, settings)
     return violations
@@ -32,13 +32,13 @@ def _is_wrong(path: str, violations: Sequence[Violation]) -> bool:
 
 def _check_transaction(
     path: str,
-    asked: Mapping[str, Any],
+    requested: Mapping[str, Any],
     data: Mapping[str, Any],
     in_form: Sequence[Violation],
     settings: Settings,
     terms: Terms,
 ) -> list[Violation]:
-    name = asked.get("payment_method")
+    name = requested.get("payment_method")
     if name is None:
         return []  # reported by the form
     unavailable = why_unavailable(settings, name)
@@ -52,11 +52,11 @@ def _check_transaction(
         for key in _missing(method, data)
         if not _is_wrong(key, in_form)
     ]
-    if "capture_mode" in asked and not method.capabilities.authorizes:
+    if "capture_mode" in requested and not method.capabilities.authorizes:
         problem = f"{name} has no authorization, it is paid at once"
         violations.append(Violation(f"{path}.capture_mode", problem, rule="CAP-01"))
     draft = AttemptDraft(
-        path, data.get("amount"), asked.get("payment_method_details", {}), asked.get("capture_mode")
+        path, data.get("amount"), requested.get("payment_method_details", {}), requested.get("capture_mode")
     )
     violations += [
         violation for violation in method.check(draft, terms) if not _is_wrong(violation.path, in_form)
@@ -92,7 +92,7 @@ def _check_allow_list(
 
 
 def _suggesting(violation: Violation, name: str, settings: Settings) -> Violation:
-    """The violation; of a name that nobody knows, with the method that was perhaps meant."""
+    """Suggest the closest method in the violation of an unknown name."""
     if settings.method(name) is not None:
         return violation
     nearest = nearest_word(name[:WORD_LENGTH_MAX], violation.allowed or ())
@@ -102,7 +102,7 @@ def _suggesting(violation: Violation, name: str, settings: Settings) -> Violatio
 def _usable(
     data: Mapping[str, Any], violations: Sequence[Violation], settings: Settings, names: Sequence[str]
 ) -> list[str]:
-    """List the methods that this merchant can use and that have all they need in the order."""
+    """List the methods that this merchant can use for this order."""
     return [
         name
         for name in names

@@ -1,4 +1,4 @@
-"""Choosing the scenario of a project."""
+"""The choice of a project's scenario, and the schema of scenario files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, A
 
     schema = json_schema(ScenarioForm, {"settings": settings})
     name = schema["$defs"]["When"]["properties"]["payment_method"]
-    # Aliases are allowed too, so editors may suggest the names but must not insist on them.
+    # Aliases are allowed, too, so editors may suggest these names but must accept others.
     name["items"] = {"anyOf": [{"enum": list(methods)}, {"type": "string"}]}
     return schema
 
@@ -32,7 +32,7 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
     Attempts in progress keep their outcome (SCN-05).
 
     Raises:
-        Invalid: lists all violations; the active scenario stays (SCN-01).
+        Invalid: lists all violations; the scenario stays unchanged (SCN-01).
     """
     data = document.data
     with document.placing():

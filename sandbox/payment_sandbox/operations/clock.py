@@ -1,4 +1,4 @@
-"""Controlling a project's clock: freeze it, run it, set it forward or advance it event by event."""
+"""Control of a project's clock: freeze it, run it, set it forward or advance it event by event."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project
 
-PUT_FORWARD: Final = AdvanceLimits(events_max=10_000_000)
+FORWARD_LIMITS: Final = AdvanceLimits(events_max=10_000_000)
 
 
 def advance_clock(
@@ -39,7 +39,7 @@ def catch_up(project: Project) -> None:
 def change_clock(
     project: Project, mode: str | None = None, rate: float | None = None, now: datetime | None = None
 ) -> AdvanceResult:
-    """Set the clock forward, then freeze it or let it run (CTL-12).
+    """Set the clock forward, then freeze or run it (CTL-12).
 
     Returns:
         The advance. Mode and rate change even if a limit stopped it early.
@@ -48,16 +48,16 @@ def change_clock(
         Invalid: the time is before now; nothing changes.
         ClockBusy: an advance is running.
     """
-    # The advance also runs the events due now, so that a change of mode skips none.
+    # The advance also runs the events due now, so that a change of mode does not skip them.
     aim = _to(now, "now") if now is not None else _stay
-    done = advance(project, aim, limits=PUT_FORWARD)
+    result = advance(project, aim, limits=FORWARD_LIMITS)
     with project.edit() as edit:
         running = None if mode is None else mode != FROZEN
         clock = edit.state.clock.set(edit.now, running=running, rate=rate)
         edit.state = edit.state._replace(clock=clock)
         edit.publish("clock", now=timestamp(edit.now), mode=clock.mode, rate=clock.rate)
     project.services.wake(project)
-    return done
+    return result
 
 
 def _stay(now: datetime) -> datetime:

@@ -1,7 +1,7 @@
-"""Coverage: which of all possible outcomes, webhooks and refusals a shop has met, and answered rightly.
+"""Coverage: the outcomes, webhooks and refusals that a shop has handled, out of all possible cases.
 
-A case counts if the shop met it in a run, and the judge has no open finding about it. What a person played by
-hand, such as with "What if …", stands apart: it does not show that the shop gets there by itself.
+A case counts if it occurred in a run and the review has no open finding about it. Cases that a person played
+by hand, such as with "What if …", are listed apart: they do not show that the shop reaches them by itself.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -56,20 +56,20 @@ def _decided(method: str) -> frozenset[str]:
 
 
 @cache
-def possible_ends(method: str) -> Sequence[str]:
-    """List the possible ends of payments with a method."""
+def possible_outcomes(method: str) -> Sequence[str]:
+    """List the possible outcomes of payments with a method."""
     capabilities, keys = BY_NAME[method].capabilities, _decided(method)
-    ends = [PAID] if not capabilities.authorizes or capabilities.default_capture_mode is None else []
-    ends += [DECLINED, CANCELLED] if "customer" in keys else []
-    ends += [PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH] if "credit" in keys else []
-    ends += [EXPIRED]
+    outcomes = [PAID] if not capabilities.authorizes or capabilities.default_capture_mode is None else []
+    outcomes += [DECLINED, CANCELLED] if "customer" in keys else []
+    outcomes += [PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH] if "credit" in keys else []
+    outcomes += [EXPIRED]
     if capabilities.authorizes:
-        ends += [AUTHORIZED, CAPTURED, CAPTURED_IN_PART, VOIDED, LAPSED]
+        outcomes += [AUTHORIZED, CAPTURED, CAPTURED_IN_PART, VOIDED, LAPSED]
     if "screening" in keys:
-        ends += [SCREENED_OUT, *([SCREENED_LATE] if "needs-time" in capabilities.screenings else [])]
+        outcomes += [SCREENED_OUT, *([SCREENED_LATE] if "needs-time" in capabilities.screenings else [])]
     if "processor" in keys:
-        ends += [STORED, CHARGED_AGAIN, CHARGE_FAILED]
-    return [*ends, REFUNDED, REFUNDED_IN_PART, REFUND_FAILED]
+        outcomes += [STORED, CHARGED_AGAIN, CHARGE_FAILED]
+    return [*outcomes, REFUNDED, REFUNDED_IN_PART, REFUND_FAILED]
 
 
 def refusal_rules() -> list[str]:
@@ -79,10 +79,10 @@ def refusal_rules() -> list[str]:
 
 
 class CaseMet(NamedTuple):
-    """Where a case was met: ids of orders or refused requests, or names of tests."""
+    """The places that met a case: ids of orders or refused requests, or names of tests."""
 
     right: Sequence[str] = ()
-    wrong: Sequence[str] = ()  # the judge has an open finding about it
+    wrong: Sequence[str] = ()  # with an open finding of the review
     by_hand: Sequence[str] = ()
 
 
@@ -92,29 +92,31 @@ RIGHT, WRONG, BY_HAND = HOW
 
 
 def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
-    """Find the cells that a project has met, with what the judge has found in it."""
+    """Return the cells that a project has met, judged by the findings of its review."""
     state, judged = project.epoch.state, _judged(project, findings)
     name = state.scenario.name
     places: dict[Met, dict[str, dict[str, None]]] = {
         Met(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in state.rule_uses
     }
-    cases = chain(_met_ends(project, judged), _met_webhooks(project, judged), _met_refusals(project, judged))
+    cases = chain(
+        _met_outcomes(project, judged), _met_webhooks(project, judged), _met_refusals(project, judged)
+    )
     for met, how, where in cases:
         places.setdefault(met, {}).setdefault(how, {})[where] = None
     return {met: CaseMet(*(list(each.get(how, ())) for how in HOW)) for met, each in places.items()}
 
 
 class _Judged(NamedTuple):
-    """What is about orders and requests: open findings, and actions by hand."""
+    """The orders and requests with open findings, and the manual actions on orders."""
 
     wrong: Container[str | None]  # ids of orders and of records
-    by_hand: Container[tuple[str | None, str]]  # ids of orders, with what was done
+    by_hand: Container[tuple[str | None, str]]  # ids of orders, each with an action
 
-    def order(self, order: Order, end: str = "") -> str:
-        """How a case of an order was met."""
+    def order(self, order: Order, outcome: str = "") -> str:
+        """Return how an order met a case: right, wrong or by hand."""
         if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
             return WRONG
-        done = (CREATED, *(action for action, ends in TAKEN_BY_HAND.items() if end in ends))
+        done = (CREATED, *(action for action, outcomes in TAKEN_BY_HAND.items() if outcome in outcomes))
         return BY_HAND if any((order.id, action) in self.by_hand for action in done) else RIGHT
 
 
@@ -128,14 +130,14 @@ def _judged(project: Project, findings: Iterable[Finding]) -> _Judged:
 
 
 MetAt = Iterator[tuple[Met, str, str]]
-"""Met cells, each with how it was met, and the id of an order or a request."""
+"""Met cells: the cell, how it was met, and the id of an order or a request."""
 
 
-def _met_ends(project: Project, judged: _Judged) -> MetAt:
+def _met_outcomes(project: Project, judged: _Judged) -> MetAt:
     for order in project.epoch.store.orders_newest_first():
         for attempt in order.transactions if not order.is_refund else ():
-            for end in _ends(order, attempt):
-                yield Met(METHOD, attempt.method, end), judged.order(order, end), order.id
+            for outcome in _outcomes(order, attempt):
+                yield Met(METHOD, attempt.method, outcome), judged.order(order, outcome), order.id
 
 
 def _met_webhooks(project: Project, judged: _Judged) -> MetAt:
@@ -155,25 +157,25 @@ def _met_refusals(project: Project, judged: _Judged) -> MetAt:
             yield Met(REFUSAL, entry.rule, ""), WRONG if entry.id in judged.wrong else RIGHT, entry.id
 
 
-def _ends(order: Order, attempt: Transaction) -> Iterator[str]:
+def _outcomes(order: Order, attempt: Transaction) -> Iterator[str]:
     if _is_untouched(attempt):
         return
-    possible = possible_ends(attempt.method)
-    for part in _end_finders(attempt.method):
-        yield from (end for end, holds in part(attempt).items() if holds and end in possible)
+    possible = possible_outcomes(attempt.method)
+    for part in _outcome_finders(attempt.method):
+        yield from (outcome for outcome, holds in part(attempt).items() if holds and outcome in possible)
     if order.refunds:
-        yield from (end for end, holds in _refund_ends(order).items() if holds)
+        yield from (outcome for outcome, holds in _refund_outcomes(order).items() if holds)
 
 
 def _is_untouched(attempt: Transaction) -> bool:
     return attempt.is_open and not attempt.credited_cents and "screening" not in attempt.plan
 
 
-Ends = Mapping[str, bool]
-"""Ends of payments, and whether a payment has reached each."""
+Outcomes = Mapping[str, bool]
+"""Outcomes of payments, and whether a payment has reached each."""
 
 
-def _plain_ends(attempt: Transaction) -> Ends:
+def _plain_outcomes(attempt: Transaction) -> Outcomes:
     is_screened = "screening" in attempt.plan
     return {
         PAID: attempt.status == TransactionStatus.COMPLETED and attempt.authorization is None,
@@ -183,7 +185,7 @@ def _plain_ends(attempt: Transaction) -> Ends:
     }
 
 
-def _transfer_ends(attempt: Transaction) -> Ends:
+def _transfer_outcomes(attempt: Transaction) -> Outcomes:
     has_expired = TransactionStatus.EXPIRED in [event.event for event in attempt.events]
     return {
         PAID_LATE: attempt.status == TransactionStatus.COMPLETED and has_expired,
@@ -192,26 +194,26 @@ def _transfer_ends(attempt: Transaction) -> Ends:
     }
 
 
-def _screening_ends(attempt: Transaction) -> Ends:
+def _screening_outcomes(attempt: Transaction) -> Outcomes:
     return {
         SCREENED_OUT: DECLINED in (attempt.plan.get("screening"), attempt.plan.get("then")),
         SCREENED_LATE: attempt.plan.get("screening") == "needs-time",
     }
 
 
-def _card_ends(attempt: Transaction) -> Ends:
+def _card_outcomes(attempt: Transaction) -> Outcomes:
     if not attempt.asked:
         return {}
-    is_paid, asked = attempt.status == TransactionStatus.COMPLETED, attempt.asked.values()
-    is_charged = bool({"one-click", "recurring"}.intersection(map(str, asked)))
+    is_paid, details = attempt.status == TransactionStatus.COMPLETED, attempt.asked.values()
+    is_charged = bool({"one-click", "recurring"}.intersection(map(str, details)))
     return {
-        STORED: is_paid and "first" in asked,
+        STORED: is_paid and "first" in details,
         CHARGED_AGAIN: is_paid and is_charged,
         CHARGE_FAILED: attempt.status == TransactionStatus.ERROR and is_charged,
     }
 
 
-def _authorization_ends(attempt: Transaction) -> Ends:
+def _authorization_outcomes(attempt: Transaction) -> Outcomes:
     authorization = attempt.authorization
     if authorization is None:
         return {}
@@ -225,32 +227,32 @@ def _authorization_ends(attempt: Transaction) -> Ends:
     }
 
 
-ENDS_BY_DECISION: Final = {
-    "credit": _transfer_ends,
-    "screening": _screening_ends,
-    "processor": _card_ends,
+OUTCOMES_BY_DECISION: Final = {
+    "credit": _transfer_outcomes,
+    "screening": _screening_outcomes,
+    "processor": _card_outcomes,
 }
 
 
 @cache
-def _end_finders(method: str) -> "Sequence[Callable[[Transaction], Ends]]":
-    """Return the functions that find the ends of payments with a method."""
-    parts = (part for decided, part in ENDS_BY_DECISION.items() if decided in _decided(method))
-    return _plain_ends, _authorization_ends, *parts
+def _outcome_finders(method: str) -> "Sequence[Callable[[Transaction], Outcomes]]":
+    """Return the functions that detect the outcomes of payments with a method."""
+    parts = (part for decided, part in OUTCOMES_BY_DECISION.items() if decided in _decided(method))
+    return _plain_outcomes, _authorization_outcomes, *parts
 
 
-def _refund_ends(order: Order) -> Ends:
-    made = [refund for refund in order.refunds if not refund.failed]
-    cents = sum(refund.amount_cents for refund in made)
+def _refund_outcomes(order: Order) -> Outcomes:
+    settled = [refund for refund in order.refunds if not refund.failed]
+    cents = sum(refund.amount_cents for refund in settled)
     return {
-        REFUNDED: bool(made) and cents == order.received_cents,
+        REFUNDED: bool(settled) and cents == order.received_cents,
         REFUNDED_IN_PART: 0 < cents < order.received_cents,
         REFUND_FAILED: any(refund.failed for refund in order.refunds),
     }
 
 
 def enabled_methods(project: Project) -> list[str]:
-    """List the methods that a shop has enabled, in their usual order; empty for the default, all."""
+    """List the methods that a shop has enabled, in their usual order; empty if all are enabled."""
     chosen = project.settings.payment_methods
     return [] if set(chosen) == set(NAMES) else [name for name in NAMES if name in chosen]
 
@@ -264,21 +266,21 @@ class CoverageGroup(NamedTuple):
 
     group: str
     title: str
-    cells: Mapping[str, CaseMet]  # by outcome; no places: never met
+    cells: Mapping[str, CaseMet]  # by outcome; without places if never met
 
     @property
     def met(self) -> int:
-        """The number of cells that were met rightly."""
+        """The number of cells that the shop handled correctly."""
         return sum(bool(cell.right) for cell in self.cells.values())
 
     @property
     def missing(self) -> list[str]:
-        """The outcomes that were never met rightly, nor wrongly."""
+        """The outcomes that never occurred."""
         return [name for name, cell in self.cells.items() if not cell.right and not cell.wrong]
 
     @property
     def wrong(self) -> list[str]:
-        """The outcomes that were met, but only wrongly."""
+        """The outcomes that the shop only handled wrongly."""
         return [name for name, cell in self.cells.items() if cell.wrong and not cell.right]
 
 
@@ -291,13 +293,13 @@ class Covered(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """The percentage of the methods' ends that were met rightly."""
+        """The percentage of the methods' outcomes that the shop handled correctly."""
         cells = sum(len(row.cells) for row in self.methods)
         return 100 * sum(row.met for row in self.methods) / cells if cells else 0.0
 
 
 def covered(met: Cells, enabled: Iterable[str]) -> Covered:
-    """Build the matrix for the methods that the shop has enabled, or else for the used ones."""
+    """Build the matrix for the enabled methods, or else for the used methods."""
     used = {one.subject for one in met if one.group == METHOD}
     chosen = set(enabled)
     methods = [_method(name, met) for name in NAMES if name in (chosen or used)]
@@ -306,7 +308,9 @@ def covered(met: Cells, enabled: Iterable[str]) -> Covered:
 
 def _method(name: str, met: Cells) -> CoverageGroup:
     return CoverageGroup(
-        METHOD, name, {end: met.get(Met(METHOD, name, end), NEVER) for end in possible_ends(name)}
+        METHOD,
+        name,
+        {outcome: met.get(Met(METHOD, name, outcome), NEVER) for outcome in possible_outcomes(name)},
     )
 
 
@@ -324,7 +328,7 @@ def _others(met: Cells) -> list[CoverageGroup]:
 
 
 def met_of(group: str, title: str, what: str) -> Met:
-    """Find the cell of an outcome in a row."""
+    """Return the cell of an outcome in a row."""
     if group == METHOD:
         return Met(METHOD, title, what)
     scenario, _, rule = what.partition(", ")
@@ -332,5 +336,5 @@ def met_of(group: str, title: str, what: str) -> Met:
 
 
 def coverage(project: Project, findings: Iterable[Finding]) -> Covered:
-    """Build the matrix of a project, with what the judge has found in it."""
+    """Build the matrix of a project, judged by the findings of its review."""
     return covered(met_by(project, findings), enabled_methods(project))

@@ -1,4 +1,4 @@
-"""Creating an order, with one attempt or with a hosted payment page."""
+"""Creation of orders, with one attempt or with a hosted payment page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,16 +14,16 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 
 HOSTED_PAGE_PERIOD: Final = "P1D"  # SET-69
-UNDERSTOOD: Final = frozenset(
+INTERPRETED: Final = frozenset(
     {"amount", "currency", "client", "order_lines", "payment_methods", "transactions"}
 )
-"""The keys that creating an order uses; everything else is stored as sent."""
+"""The keys that the sandbox interprets; all others are stored unchanged."""
 
 
 def create_order(project: Project, data: Mapping[str, Any], in_form: Sequence[Violation] = ()) -> Order:
     """Create an order from its parsed form.
 
-    ``in_form`` holds the form's violations, which are reported together with those found here.
+    The form's violations, ``in_form``, are reported together with those of this function.
 
     Raises:
         Invalid: lists all violations; nothing is created.
@@ -53,12 +53,12 @@ def _order(edit: Edit, data: Mapping[str, Any]) -> Order:
         is_test=edit.settings.is_test,
         order_lines=lines(shared.value(data["order_lines"])) if "order_lines" in data else (),
         payment_methods=tuple(methods) if methods is not None else None,
-        sent={shared.value(name): shared.value(data[name]) for name in data if name not in UNDERSTOOD},
+        sent={shared.value(name): shared.value(data[name]) for name in data if name not in INTERPRETED},
     )
 
 
 def lines(data: Sequence[Mapping[str, Any]]) -> tuple[OrderLine, ...]:
-    """Convert validated order lines to the domain's."""
+    """Convert validated data to order lines."""
     return tuple(
         OrderLine(
             amount_cents=line["amount"], **{key: value for key, value in line.items() if key != "amount"}

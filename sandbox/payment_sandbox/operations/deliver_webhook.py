@@ -1,4 +1,4 @@
-"""Delivering a webhook: the request, the effects of faults, and the record of the response."""
+"""Delivery of webhooks: the request, the effects of faults, and the record of the response."""
 
 import json
 from datetime import datetime
@@ -9,8 +9,8 @@ from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
-    BODY_KEPT_BYTES,
-    OTHERWISE,
+    ATTEMPT_BODY_BYTES,
+    MANUAL_ATTEMPT,
     Delivery,
     DeliveryState,
     Reply,
@@ -27,10 +27,10 @@ from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
 
-ERROR_KEPT_MAX: Final = 500  # characters
-TRACEBACK_KEPT_MAX: Final = 8192
-ATTEMPT_BYTES: Final = 500 + BODY_KEPT_BYTES
-"""The storage of one attempt: its request, and the reply's body."""
+ERROR_LENGTH_MAX: Final = 500  # characters
+TRACEBACK_LENGTH_MAX: Final = 8192
+ATTEMPT_BYTES: Final = 500 + ATTEMPT_BODY_BYTES
+"""The approximate size of a stored attempt: its request, and the body of the reply."""
 HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -69,7 +69,7 @@ class PreparedAttempt(NamedTuple):
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
-    """Prepare an attempt; None if there is nothing to send now. Changes state only to postpone.
+    """Prepare an attempt; return None if nothing is to be sent now. This changes state only to postpone.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
@@ -84,28 +84,28 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
             return _prepared(project, epoch, queued, delivery, effect)
     if _is_finished(project, epoch, queued, effect):
         return None
-    return prepare_attempt(project, epoch, queued)  # another webhook was swapped meanwhile
+    return prepare_attempt(project, epoch, queued)  # another webhook has been swapped in the meantime
 
 
 def _prepared(
     project: Project, epoch: Epoch, queued: QueuedDelivery, delivery: Delivery, effect: WebhookEffect
 ) -> PreparedAttempt | None:
-    """Build the attempt; None if it waits for a listener."""
+    """Build the attempt; return None if it waits for a listener."""
     settings, real_at = epoch.state.settings, project.services.real.wall_now()
     request = _request(project, delivery, queued.changed)
     prepared = PreparedAttempt(queued, request, epoch.now(), real_at, None, effect)
     if request.url != settings.forward_to or effect.reply is not None:
         return prepared
     label = _label(project, epoch, delivery, queued)
-    if project.relay.keep(epoch, queued):
-        epoch.store.leave()
-        _tell_waiting(project, delivery)
+    if project.relay.park(epoch, queued):
+        epoch.store.stop_sending()
+        _publish_waiting(project, delivery)
         return None
     return prepared._replace(label=label)
 
 
 def _is_finished(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery, or finish it if nothing is left to send; False if it must be sent now."""
+    """Postpone or finish a delivery; return False if it must be sent now."""
     with project.edit(epoch, is_due=True) as edit:
         delivery = edit.delivery(queued.delivery_id)
         is_over = delivery is None or _is_over(delivery, queued)
@@ -146,7 +146,7 @@ def _label(project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDel
     return label_of(webhook, delivery.next_number, by_hand=queued.forced)
 
 
-def _tell_waiting(project: Project, delivery: Delivery) -> None:
+def _publish_waiting(project: Project, delivery: Delivery) -> None:
     label = "a webhook waits for the command listen"
     project.events.publish(
         "waiting",
@@ -167,26 +167,26 @@ def record_attempt(
 ) -> None:
     """Record an attempt and schedule a retry if needed; a copy needs none.
 
-    Webhooks held back by a ``swap`` until this one are sent now.
+    Webhooks that a ``swap`` has deferred until now are sent.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
     with project.edit(epoch, prepared.at, is_due=True) as edit:
         if not is_copy and not epoch.store.is_pending(prepared.queued):
-            return  # another server has resent the webhook, and recorded that
+            return  # another server has resent and recorded the webhook
         edit.finish_job(prepared.queued)
         delivery = edit.delivery(prepared.queued.delivery_id)
-        if delivery is None:  # dropped meanwhile, to make room for newer ones
+        if delivery is None:  # dropped in the meantime, to make room for newer webhooks
             return
         is_changed, state = prepared.queued.is_changed, delivery.state
-        number = OTHERWISE if is_changed else delivery.next_number - is_copy
+        number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
         attempt = _masked(
             project.masking, WebhookAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         )
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
         if is_changed:
-            delivery = delivery._replace(state=state)  # the shop has not got the original webhook
+            delivery = delivery._replace(state=state)  # the shop has not received the original webhook
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
@@ -217,23 +217,23 @@ def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: d
 def _masked(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
     """Prepare an attempt for storage: mask secrets, and cut long bodies."""
     request = masking.record(attempt.request)
-    body = request.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode()
+    body = request.body[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
     reply = _cut(masking.record(attempt.reply), attempt.reply)
     return attempt._replace(request=request._replace(body=body), reply=reply)
 
 
 def _cut(masked: Reply, stored: Reply) -> Reply:
-    """Cut the texts of a reply, after masking; otherwise part of a secret could be left."""
+    """Cut the texts of a masked reply; cutting before masking could leave part of a secret."""
     error, traceback = masked.error, masked.traceback
     if error is not None and stored.error is not None:
-        error = cut_text(error, stored.error, ERROR_KEPT_MAX)
+        error = cut_text(error, stored.error, ERROR_LENGTH_MAX)
     if traceback is not None and stored.traceback is not None:
-        traceback = cut_text(traceback, stored.traceback, TRACEBACK_KEPT_MAX)
+        traceback = cut_text(traceback, stored.traceback, TRACEBACK_LENGTH_MAX)
     return masked._replace(error=error, traceback=traceback)
 
 
 def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
-    """The effect on the next attempt: faults first, then the rehearsal; none on an edited attempt."""
+    """Return the effect on the next attempt: faults first, then the rehearsal; none with overrides."""
     if queued.is_changed:
         return UNTOUCHED
     state = epoch.state
@@ -248,14 +248,14 @@ def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> Webhook
 def _may_be_postponed(
     epoch: Epoch, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect
 ) -> bool:
-    """Whether an attempt may be postponed, judging without an edit."""
+    """Whether an attempt may be postponed; a check without an edit."""
     if queued.forced or delivery.postponed:
         return False
     return isinstance(effect, Delay) or (isinstance(effect, Swap) and not epoch.state.swapped)
 
 
 def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery, at most once, by a delay or until the next one has been sent (SCN-06)."""
+    """Postpone a delivery, at most once, by a delay or until the next webhook has been sent (SCN-06)."""
     if delivery.postponed:
         return False
     if isinstance(effect, Delay):
@@ -285,7 +285,7 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
     """Find a webhook with its attempts.
 
     Raises:
-        Unknown: the project has none with this id.
+        Unknown: the project has no such webhook.
     """
     delivery = project.epoch.store.delivery(delivery_id)
     if delivery is None:
@@ -296,8 +296,8 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
 def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) -> Delivery:
     """Make one more attempt now, even if the delivery has ended (CTL-22).
 
-    The attempt skips the queue, and this call waits for the response. If it is ``changed``, its outcome does
-    not affect the state of the delivery.
+    The attempt skips the queue, and this call waits for the response. The outcome of a
+    ``changed`` attempt does not affect the state of the delivery.
 
     Raises:
         Unknown: the project has no such delivery.
@@ -309,16 +309,16 @@ def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) 
     project.deliver_now(project.epoch, QueuedDelivery(delivery_id, order_id, forced=True, changed=changed))
     delivery = project.epoch.store.delivery(delivery_id)
     if delivery is None:
-        raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer ones")
+        raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer webhooks")
     return delivery
 
 
 def resend_later(project: Project, delivery_id: str, changed: Changed, after: Period) -> None:
-    """Resend a webhook after some sandbox time.
+    """Resend a webhook after a period of sandbox time.
 
     Raises:
         Unknown: the project has no such delivery.
-        Invalid: the body has a secret, and would be stored until then.
+        Invalid: the body contains a secret, and would be stored until then.
     """
     delivery = find_delivery(project, delivery_id)
     if changed.body is not None and project.masking.text(changed.body) != changed.body:

@@ -1,6 +1,6 @@
 """Handlers of scheduled commands: whether each applies, whether it is obsolete, and its effect.
 
-A command checks the state again when it is due, so commands are never unscheduled.
+A handler checks the current state, so commands are never unscheduled.
 """
 
 from datetime import datetime
@@ -50,7 +50,7 @@ class PageExpiry:
     """The expiry of a hosted payment page."""
 
     def applies(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
-        """Whether the order is open without money in transit; otherwise it ends with its attempt (A21)."""
+        """Whether the order is open without money in transit, which would end it with its attempt (A21)."""
         order = epoch.store.order(command.order_id)
         if order is None or not order.is_open:
             return False
@@ -96,7 +96,7 @@ class AuthorizationEnd:
     """The end of an authorization's period."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether the authorization expires at this time, and part of it is left."""
+        """Whether the authorization expires at this time with a remainder."""
         attempt = _attempt(epoch, command)
         authorization = attempt.authorization if attempt is not None else None
         if authorization is None or authorization.is_over or authorization.expires_at != at:
@@ -139,7 +139,7 @@ class PlannedAction:
     """A planned action of a customer, bank, screening or processor."""
 
     def applies(self, epoch: Epoch, command: Perform, at: datetime) -> bool:
-        """Whether the attempt's state allows it."""
+        """Whether the attempt's state allows the action."""
         attempt = _attempt(epoch, command)
         if attempt is None:
             return False

@@ -1,4 +1,4 @@
-"""Search in the orders of a project."""
+"""Search for orders of a project."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ SORTS: Final = {"oldest": "oldest first", "amount": "highest amount first"}
 CUSTOMER_TEXTS: Final = ("email_address", "first_name", "last_name")
 
 
-class Wanted(NamedTuple):
+class OrderFilter(NamedTuple):
     """Search conditions, which must all hold; None means any. ``before`` is the last id of a page."""
 
     status: str | None = None
@@ -23,7 +23,7 @@ class Wanted(NamedTuple):
     sort: str | None = None  # one of SORTS; None: newest first
 
     def matches(self, order: Order) -> bool:
-        """Whether an order meets the conditions, ``before`` excepted; ``text`` must be folded already."""
+        """Whether an order meets the conditions, except ``before``; ``text`` must be folded."""
         return (
             self.status in (None, order.status)
             and (self.method is None or self.method in methods_of(order))
@@ -31,8 +31,8 @@ class Wanted(NamedTuple):
         )
 
 
-def find_orders(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
-    """Yield the matching orders, sorted; a refund is found through its order.
+def find_orders(epoch: Epoch, wanted: OrderFilter) -> Iterator[Order]:
+    """Yield the matching orders, sorted; the id of a refund matches its order.
 
     Raises:
         Invalid: ``before`` is not the id of an order, or the sort is unknown.
@@ -44,7 +44,7 @@ def find_orders(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
     return _matching(epoch, wanted._replace(text=wanted.text and _folded(wanted.text)))
 
 
-def _matching(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
+def _matching(epoch: Epoch, wanted: OrderFilter) -> Iterator[Order]:
     is_begun = wanted.before is None
     for order in _sorted(epoch.store.orders_newest_first(), wanted.sort):
         if is_begun and not order.is_refund and wanted.matches(order):
@@ -61,7 +61,7 @@ def _sorted(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
 
 
 def count_orders(epoch: Epoch) -> int:
-    """Count the orders of customers, without the orders of refunds."""
+    """Count the orders, without refunds."""
     return sum(order.refund_of_order_id is None for order in epoch.store.orders_newest_first())
 
 
@@ -82,7 +82,7 @@ def _texts(order: Order) -> str:
 
 
 def _amounts(order: Order) -> list[str]:
-    """An order's amount as people write it: €1.05, 1,05, €1,234.50 and 1234.50."""
+    """Spell an order's amount in the usual formats: €1.05, 1,05, €1,234.50 and 1234.50."""
     plain = f"€{order.amount_cents // 100}.{order.amount_cents % 100:02}"
     return [plain, plain.replace(".", ","), euros(order.amount_cents)]
 
@@ -99,11 +99,11 @@ STROKES: Final = str.maketrans(
         "œ": "oe",
     }
 )
-"""Letters with a stroke, which are no letter with an accent, and two in one."""
+"""Replacements for letters that Unicode does not decompose: strokes and ligatures."""
 
 
 def _folded(text: str) -> str:
-    """A text without the difference of cases and accents."""
+    """Fold the case and the accents of a text."""
     folded = text.casefold()
     if folded.isascii():
         return folded

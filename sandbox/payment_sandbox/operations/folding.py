@@ -1,4 +1,4 @@
-"""Makes long histories short: steps that went alike, one after the other, are told as one."""
+"""Folding of long histories: consecutive similar steps become one row."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,9 +7,9 @@ from itertools import groupby, pairwise
 from typing import Final
 
 from payment_sandbox.operations.history import SHOP, Happening
-from payment_sandbox.operations.reasons import number_of_try, webhook_of
+from payment_sandbox.operations.reasons import attempt_number, webhook_of
 
-ALIKE_MIN: Final = 3  # tries that are told as one
+ALIKE_MIN: Final = 3  # attempts that are folded
 WEBHOOK: Final = ("webhook", "webhook-response")
 ALL_OF: Final = {1: "", 2: " of both"}
 BLOCKS_MIN: Final = 3
@@ -17,32 +17,32 @@ FOLDED: Final = "folded"
 
 
 def folded(happenings: Sequence[Happening]) -> list[Happening]:
-    """The happenings with tries that failed alike together, also of several webhooks that failed in turn."""
-    shown = [
-        told
-        for is_try, run in groupby(happenings, lambda each: each.kind in WEBHOOK)
-        for told in (_tries(list(run)) if is_try else run)
+    """Fold attempts that failed alike, even of several webhooks in turn, and repeated exchanges."""
+    rows = [
+        row
+        for is_attempt, run in groupby(happenings, lambda each: each.kind in WEBHOOK)
+        for row in (_fold_attempts(list(run)) if is_attempt else run)
     ]
-    return list(_blocks(shown))
+    return list(_fold_blocks(rows))
 
 
-def _tries(run: list[Happening]) -> Iterator[Happening]:
-    """A run of tries; the end of it, in which every webhook failed again and again, is one row."""
+def _fold_attempts(run: list[Happening]) -> Iterator[Happening]:
+    """Fold the end of a run of attempts, in which every webhook failed repeatedly, to one row."""
     begin = _begin_of_failures(run)
     tail = run[begin:]
-    later = [each for each in tail if each.kind == "webhook" and number_of_try(each) > 1]
-    again = Counter(map(webhook_of, later))
-    if not later or min(again[webhook_of(each)] for each in tail) < ALIKE_MIN:
+    later = [each for each in tail if each.kind == "webhook" and attempt_number(each) > 1]
+    retries = Counter(map(webhook_of, later))
+    if not later or min(retries[webhook_of(each)] for each in tail) < ALIKE_MIN:
         yield from run
         return
-    left_out = {each.id for each in later}
+    folded_ids = {each.id for each in later}
     yield from run[:begin]
-    yield from (each for each in tail if not {each.id, each.cause} & left_out)
-    yield _summary(later, _answer(tail), len(again))
+    yield from (each for each in tail if not {each.id, each.cause} & folded_ids)
+    yield _summary(later, _answer(tail), len(retries))
 
 
 def _begin_of_failures(run: list[Happening]) -> int:
-    """Where the end of a run begins in which all tries have failed with one answer."""
+    """Return the index from which all attempts of a run failed with the same answer."""
     last = _answer(run)
     for index in range(len(run) - 1, -1, -1):
         step = run[index]
@@ -53,7 +53,7 @@ def _begin_of_failures(run: list[Happening]) -> int:
 
 
 def _is_answered(step: Happening) -> bool:
-    """Whether it is a try whose answer is a step of its own; a lost one has none."""
+    """Whether the step is an attempt with a separate step for the answer; a lost attempt has none."""
     return step.kind == "webhook" and not step.lost
 
 
@@ -63,22 +63,23 @@ def _answer(run: list[Happening]) -> str:
 
 
 def _outcome(step: Happening) -> str:
-    """What became of a try: what the shop answered, or what a fault made of it."""
-    first, _, others = step.label.partition(" · ")
-    return others.partition(" · ")[0] if step.lost else first
+    """Return the outcome of an attempt: the shop's answer, or the effect of a fault."""
+    first, _, rest = step.label.partition(" · ")
+    return rest.partition(" · ")[0] if step.lost else first
 
 
 def _summary(later: list[Happening], answer: str, webhooks: int) -> Happening:
-    numbers = [number_of_try(each) for each in later]
+    numbers = [attempt_number(each) for each in later]
     of = ALL_OF.get(webhooks, f" of {webhooks} webhooks")
     label = (
-        f"tries {min(numbers)} to {max(numbers)}{of}{_apart(later)}, until {later[-1].at:%H:%M}: all {answer}"
+        f"attempts {min(numbers)} to {max(numbers)}{of}{_interval(later)}, until {later[-1].at:%H:%M}: "
+        f"all {answer}"
     )
     return later[0]._replace(sender=SHOP, receiver=SHOP, label=label)
 
 
-def _apart(later: list[Happening]) -> str:
-    """How far apart the tries of each webhook are, if that is always the same."""
+def _interval(later: list[Happening]) -> str:
+    """Describe the interval between the attempts of each webhook, if it is constant."""
     times = {
         webhook: [each.at for each in later if webhook_of(each) == webhook]
         for webhook in map(webhook_of, later)
@@ -88,8 +89,8 @@ def _apart(later: list[Happening]) -> str:
     return f", every {minutes:g} min" if minutes >= 1 else ""
 
 
-def _blocks(happenings: Sequence[Happening]) -> Iterator[Happening]:
-    """The happenings, with equal exchanges that follow each other told once, and then counted."""
+def _fold_blocks(happenings: Sequence[Happening]) -> Iterator[Happening]:
+    """Fold consecutive equal exchanges: the first in full, the others as a count."""
     at = 0
     while at < len(happenings):
         size, times = _repeated(happenings, at)
@@ -112,7 +113,7 @@ def _blocks(happenings: Sequence[Happening]) -> Iterator[Happening]:
 
 
 def _repeated(happenings: Sequence[Happening], at: int) -> tuple[int, int]:
-    """The length of the block that begins here and comes again most often, and how often it comes."""
+    """Return the length and the number of repetitions of the longest repeated block at this index."""
     best = (1, 1)
     for size in range(2, 9):
         block, times = _shape(happenings[at : at + size]), 1

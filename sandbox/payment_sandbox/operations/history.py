@@ -1,4 +1,4 @@
-"""What happened in a project, as one list with causes before effects: who told whom what, and why."""
+"""The history of a project: one list of happenings with sender, receiver and cause, causes first."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from payment_sandbox.methods import BY_NAME
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.webhooks import OTHERWISE, Delivery, WebhookAttempt
+from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, WebhookAttempt
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
     ASK,
@@ -52,11 +52,11 @@ EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 
 
 class Happening(NamedTuple):
-    """One thing that happened: who told whom what; ``cause`` is the id of an earlier one.
+    """A message or change in the history; ``cause`` is the id of an earlier happening.
 
-    ``status`` is an HTTP status, or the status that an order or attempt has reached. ``failed`` marks what
-    was refused, lost or declined; ``lost`` what a fault withheld from its receiver. ``duration_ms`` is how
-    long the shop took to answer a webhook.
+    ``status`` is an HTTP status, or the new status of an order or attempt. ``failed`` marks refused, lost and
+    declined happenings, ``lost`` those that a fault withheld from the receiver. ``duration_ms`` is the
+    shop's response time to a webhook.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Happening(NamedTuple):
 
 
 def short_path(path: str) -> str:
-    """A path with its long ids left out, and without the order where it goes on after it."""
+    """Shorten a path: without long ids, and without the order in paths below an order."""
     bare = UUID.sub("…", path)
     if bare == OF_ORDER or not bare.startswith(OF_ORDER):
         return bare
@@ -85,18 +85,18 @@ def short_path(path: str) -> str:
 
 
 def as_mapping(happening: Happening) -> dict[str, Any]:
-    """A happening under the names of the API, with its times as text."""
+    """Convert a happening to plain data with the field names of the API."""
     return {NAMES.get(name, name): value for name, value in as_plain(happening).items()}
 
 
-SENTENCE_OF: Final = {
+PHRASES: Final = {
     VISIT: "opens the payment page",
     "pay": "pays",
     "cancel": "cancels",
     "fail": "the payment fails",
     "choose": "chooses {payment_method}",
-    RETURN: "goes back to the shop",
-    ASK: "asks the shop: {method} {path}",
+    RETURN: "returns to the shop",
+    ASK: "calls the shop: {method} {path}",
     SCAN: "scans the QR code",
     "credit": "the money arrives",
     "approve": "approves",
@@ -108,14 +108,14 @@ SENTENCE_OF: Final = {
     "void": "voids by hand",
     "refund": "refunds by hand",
 }
-PARTY_OF: Final = {PROCESSOR: BANK, MERCHANT: SHOP}
+PARTY_BY_ACTOR: Final = {PROCESSOR: BANK, MERCHANT: SHOP}
 APPROVED: Final = "approved"
 DECLINED: Final = "declined"
 DECIDED_BY_BANK: Final = ("pay", "fail")
-PAGES_OF_BANKS: Final = ("card", "login", "sheet", "scan")  # here customers confirm with their bank or wallet
+PAGES_OF_BANKS: Final = ("card", "login", "sheet", "scan")  # customers confirm with their bank or wallet
 ERROR_FROM: Final = 400
-WORDS_SHOWN: Final = 160  # characters of a shop's response
-NO_WORDS: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+TEXT_SHOWN_MAX: Final = 160  # characters of a shop's response
+INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 TAG: Final = Pattern(r"<[^<>]*>?")
 
 
@@ -126,10 +126,10 @@ Ids = frozenset[str | None]
 
 
 def history(epoch: Epoch, order_id: str | None = None) -> list[Happening]:
-    """All that happened, or all that concerns one order and its refunds.
+    """Return the whole history, or the history of one order and its refunds.
 
     Raises:
-        Unknown: there is no such order.
+        Unknown: the order does not exist.
     """
     about = _related(epoch, order_id) if order_id is not None else None
     happenings = [
@@ -139,7 +139,7 @@ def history(epoch: Epoch, order_id: str | None = None) -> list[Happening]:
 
 
 def place_of(happening: Happening) -> tuple[datetime, int]:
-    """Where it stands in the history: records of one edit have the same real time, and grow in number."""
+    """Return the sort key of a happening; records of one edit share the real time, so ids break ties."""
     return happening.real_at, number_in(happening.id)
 
 
@@ -199,7 +199,7 @@ def _exchange(entry: JournalEntry) -> Iterator[Happening]:
 
 
 def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
-    """What actions led to, by their ids; of those whose statuses are forgotten, nobody knows."""
+    """Return the outcomes of actions by id; without recorded statuses, the outcome is unknown."""
     outcomes: dict[str | None, str] = {}
     for status in statuses:
         if status.status == TransactionStatus.ERROR:
@@ -210,7 +210,7 @@ def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
 
 
 def _action(taken: PerformedAction, order: Order | None, outcome: str | None) -> Iterator[Happening]:
-    words = SENTENCE_OF.get(taken.action, taken.action).format_map({"payment_method": "", **taken.how})
+    words = PHRASES.get(taken.action, taken.action).format_map({"payment_method": "", **taken.how})
     sender, receiver = _between(taken, order)
     reason = taken.how.get("reason")
     yield Happening(
@@ -245,18 +245,18 @@ def _action(taken: PerformedAction, order: Order | None, outcome: str | None) ->
 
 
 def _between(taken: PerformedAction, order: Order | None) -> tuple[str, str]:
-    """Who does something, and to whom: customers confirm payments at their bank."""
+    """Return sender and receiver of an action; customers confirm payments at their bank."""
     if taken.actor == CUSTOMER:
         if taken.action in (RETURN, ASK):
             return CUSTOMER, SHOP
         attempt = order.transaction(taken.transaction_id or "") if order is not None else None
         asks_bank = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAGES_OF_BANKS
         return CUSTOMER, BANK if taken.action in DECIDED_BY_BANK and asks_bank else SERVICE
-    return PARTY_OF.get(taken.actor, taken.actor), SERVICE
+    return PARTY_BY_ACTOR.get(taken.actor, taken.actor), SERVICE
 
 
 def _statuses(statuses: list[StatusReached]) -> Iterator[Happening]:
-    """One happening for an order and its attempt if they reach the same status at once."""
+    """Yield status changes; an order and its attempt share a happening if both reach the status at once."""
     orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
     for item in statuses:
         is_order = item.payment_method is None
@@ -305,7 +305,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
     ):
         attempt_id = f"{delivery.id}/{index}"
         failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
-        how = "sent otherwise, by hand" if attempt.number == OTHERWISE else f"try {attempt.number}"
+        how = "resent with changes" if attempt.number == MANUAL_ATTEMPT else f"attempt {attempt.number}"
         label = f"webhook, {how}: {delivery.status}{f' · {fault}' if fault is not None else ''}"
         yield Happening(
             attempt_id,
@@ -350,7 +350,7 @@ def _webhook_response(
 
 
 def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
-    """When each attempt began and ended; copies sent at once share both, or the network would order them."""
+    """Yield start and end of each attempt; concurrent copies share both, to keep their order stable."""
     at_once: list[list[tuple[int, datetime, datetime]]] = []
     for attempt in delivery.attempts:
         begun, number = attempt.real_at, attempt.number
@@ -363,16 +363,16 @@ def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
 
 
 def _answered(attempt: WebhookAttempt) -> tuple[str, int | None]:
-    """What a shop answered, and its status."""
+    """Return the text and the status of a shop's answer."""
     reply = attempt.reply
     if reply.status is None:
         return reply.error or reply.warning or "no response", None
-    words = _words(reply.body)[:WORDS_SHOWN] if reply.status >= ERROR_FROM else ""
+    words = _words(reply.body)[:TEXT_SHOWN_MAX] if reply.status >= ERROR_FROM else ""
     return " · ".join(filter(None, (str(reply.status), words))), reply.status
 
 
 def _words(body: str) -> str:
-    """The words of a response, without the markup of an HTML page."""
+    """Return the text of a response, without HTML markup."""
     if body.lstrip()[:1] == "<":
-        body = unescape(TAG.sub(" ", NO_WORDS.sub(" ", body)))
+        body = unescape(TAG.sub(" ", INVISIBLE.sub(" ", body)))
     return " ".join(body.split())

@@ -1,4 +1,4 @@
-"""An order's history for people: words for rule numbers, equal tries together, and what the shop believes."""
+"""An order's history for people: calls in words, reasons, mistakes, and the shop's beliefs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
 from payment_sandbox.scenarios.sentences import fault_in_words
 
-WORDS_MAX: Final = 60  # of a refusal
+WORDS_MAX: Final = 60  # characters of a refusal
 NOT_CHANGED: Final = 304
 ORDER: Final = "order"
 ORDERS: Final = "orders"
@@ -30,13 +30,13 @@ VERBS: Final = {
 CODES: Final = "bankqr"
 CENTS: Final = re.compile(r"(-?\d+) cents\b")
 UNREAD: Final = "HOOK-08"
-MISSING: Final = "missing"  # a step that should be there, and is not
+MISSING: Final = "missing"  # an expected step that did not occur
 
 
 class Belief(NamedTuple):
-    """What the shop was last told of an order's status, and which status it has.
+    """The status of an order that the shop read last, and the actual status.
 
-    The first one is what it was told when it created the order.
+    The first belief comes from the response to the creation.
     """
 
     at: datetime
@@ -46,15 +46,15 @@ class Belief(NamedTuple):
 
     @property
     def is_true(self) -> bool:
-        """Whether the shop knows the status."""
+        """Whether the shop knows the actual status."""
         return self.shop == self.service
 
 
-def told(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[Happening]:
-    """An order's history with calls in words, and with what the judge found wrong in it.
+def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[Happening]:
+    """Return an order's history with calls in words, reasons, and marked mistakes.
 
     Raises:
-        Unknown: there is no such order.
+        Unknown: the order does not exist.
     """
     open_findings = [finding for finding in findings if finding.is_open]
     reasoned = with_reasons(epoch, _in_words(epoch, history(epoch, order_id)))
@@ -62,10 +62,10 @@ def told(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[Happe
 
 
 def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
-    """Happenings with the shop's calls in words: what was asked, what was read, or why not."""
+    """Describe the shop's calls in words: the request, and the status in the response or the refusal."""
     calls = {happening.id for happening in happenings if happening.kind == "request"}
     entries = [entry for entry in epoch.journal.unmasked() if entry.id in calls]
-    words = {entry.id: asked(entry) for entry in entries}
+    words = {entry.id: describe_call(entry) for entry in entries}
     words |= {f"{entry.id}/response": _words(entry) for entry in entries}
     return [
         happening._replace(label=epoch.journal.masked(words[happening.id]) or happening.label)
@@ -75,16 +75,16 @@ def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
     ]
 
 
-def asked(entry: JournalEntry) -> str:
-    """What a call asks for; empty if it has no word, and is shown as it came."""
+def describe_call(entry: JournalEntry) -> str:
+    """Describe a known call in words; return an empty text for other calls."""
     _, collection, *place = [*entry.path.strip("/").split("/"), ""]
     if collection == CODES and entry.method == "POST":
         return _with_amount("makes a QR code", entry)
     if collection != ORDERS:
         return ""
-    # What is named after the id of the order, as in /v1/orders/<id>/transactions/<id>/captures/
-    things = [part for part in place[1::2] if part and part != "transactions"]
-    verb = VERBS.get((entry.method, things[0] if things else ORDER if place[0] else ORDERS), "")
+    # The collections below the order, as in /v1/orders/<id>/transactions/<id>/captures/
+    parts = [part for part in place[1::2] if part and part != "transactions"]
+    verb = VERBS.get((entry.method, parts[0] if parts else ORDER if place[0] else ORDERS), "")
     return _with_amount(verb, entry) if verb else ""
 
 
@@ -96,12 +96,12 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
 
 
 def in_euros(text: str) -> str:
-    """A text with its amounts in euros: the service counts in cents, people do not."""
-    return CENTS.sub(lambda found: euros(int(found[1])), text)
+    """Convert the cents in a text to euros."""
+    return CENTS.sub(lambda match: euros(int(match[1])), text)
 
 
 def _judged(happenings: Iterable[Happening], findings: Sequence[Finding]) -> Iterator[Happening]:
-    """The happenings, with those marked that show a mistake, and a note where the shop did not read."""
+    """Mark the happenings that show a mistake, and add a note where the shop did not read the order."""
     unread = {each for finding in findings if finding.rule == UNREAD for each in finding.shown_by}
     wrong = {each for finding in findings for each in finding.shown_by} - unread
     for happening in happenings:
@@ -132,43 +132,45 @@ def _words(entry: JournalEntry) -> str:
     if entry.status is not None and entry.status >= ERROR_FROM:
         why = why_refused(entry)
         return f"{status} · {why}" if why else status
-    told = status_in(entry)
-    return f"{status} · {told}" if told else status
+    order_status = status_in(entry)
+    return f"{status} · {order_status}" if order_status else status
 
 
 def refusal(entry: JournalEntry) -> str:
-    """The whole sentence of a refusal, in euros; empty if there is none."""
+    """Return the full sentence of a refusal, with amounts in euros; empty without a refusal."""
     return in_euros((entry.error() or "").partition(": ")[2])
 
 
 def why_refused(entry: JournalEntry) -> str:
-    """Why a call was refused, in short: without the particulars in brackets, and with short ids."""
+    """Return the short reason of a refusal: no details in brackets, and short ids."""
     why = UUID.sub(r"\1…", refusal(entry)).partition(" (")[0] or entry.rule or ""
     return why if len(why) <= WORDS_MAX else f"{why[:WORDS_MAX]}…"
 
 
 def status_in(entry: JournalEntry) -> str | None:
-    """The status of an order, or of its newest attempt, in a response."""
+    """Return the status of an order, or of its newest attempt, in a response."""
     status = as_object(entry.response).get("status")
     return status if isinstance(status, str) else None
 
 
 class _Change(NamedTuple):
-    """A status that somebody has learned, or reached."""
+    """A status that the shop has read or the order has reached."""
 
     real_at: datetime
-    number: int  # of its record, as those of one edit have the same time
+    number: int  # of the record; records of one edit have the same time
     at: datetime
     is_read: bool
     status: str
 
 
 def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
-    """How the order's status and the shop's belief changed, in the order in which it happened."""
+    """Return the changes of an order's status and of the shop's belief, oldest first."""
     rows: list[Belief] = []
     reached, order = list(_reached(epoch, order_id)), epoch.store.order(order_id)
     shop: str | None = None
-    service = str(order.status) if order is not None and not reached else None  # all is forgotten
+    service = (
+        str(order.status) if order is not None and not reached else None
+    )  # the journal has dropped all statuses
     for change in sorted([*_reads(epoch, order_id), *reached]):
         shop, service = (change.status, service) if change.is_read else (shop, change.status)
         if shop is not None and service is not None and (not rows or rows[-1][2:] != (shop, service)):
@@ -192,7 +194,7 @@ def _reads(epoch: Epoch, order_id: str) -> Iterator[_Change]:
 
 
 def _read_status(entry: JournalEntry) -> str | None:
-    """The order's status in the response to a call about the order itself; None if it has none."""
+    """Return the order's status in the response to a call on the order itself, if any."""
     is_order = entry.path.rstrip("/").endswith(("/orders", entry.order_id or "/"))
     is_answered = entry.status is not None and entry.status < NOT_CHANGED
     return status_in(entry) if is_order and is_answered else None

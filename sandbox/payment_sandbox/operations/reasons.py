@@ -1,4 +1,4 @@
-"""Why a step of an order went as it did: by hand, by a rule of the scenario, or because it came again."""
+"""Reasons of the steps of an order: manual actions, rules of the scenario, retries and copies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -7,30 +7,30 @@ from payment_sandbox.operations.history import Happening
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, VIA_SCENARIO, PerformedAction
 
-AGAIN: Final = " · again"
+RETRY: Final = " · retry"
 A_COPY: Final = " · a copy"
 BY_HAND: Final = " · by hand"
 
 
 def webhook_of(happening: Happening) -> str:
-    """The id of the webhook that a try belongs to."""
+    """Return the webhook id of an attempt."""
     return happening.id.partition("/")[0]
 
 
-def number_of_try(happening: Happening) -> int:
-    """The number of a try; 0 of one that somebody has sent otherwise."""
+def attempt_number(happening: Happening) -> int:
+    """Return the number of an attempt; 0 for a manual resend with changes."""
     words = happening.label.partition(":")[0].rpartition(" ")[2]
     return int(words) if words.isascii() and words.isdecimal() else 0
 
 
 def with_reasons(epoch: Epoch, happenings: Sequence[Happening]) -> Iterator[Happening]:
-    """The happenings; where one went otherwise than it goes by itself, its label ends with the reason."""
+    """Yield the happenings; the label of an unusual step ends with the reason."""
     about = frozenset(each.order_id for each in happenings)
     actions = {taken.id: taken for taken in epoch.journal.actions(about)}
-    tried: set[tuple[str, int]] = set()
+    seen: set[tuple[str, int]] = set()
     for happening in happenings:
         if happening.kind == "webhook":
-            yield happening._replace(label=f"{happening.label}{_repeat(happening, tried)}")
+            yield happening._replace(label=f"{happening.label}{_repeat(happening, seen)}")
         elif happening.kind in ("action", "outcome"):
             taken = actions.get(happening.cause or happening.id)
             yield happening._replace(label=f"{happening.label}{_reason(epoch, happening, taken)}")
@@ -38,15 +38,15 @@ def with_reasons(epoch: Epoch, happenings: Sequence[Happening]) -> Iterator[Happ
             yield happening
 
 
-def _repeat(happening: Happening, tried: set[tuple[str, int]]) -> str:
-    """What marks a webhook that came before: a copy has the number of its original."""
-    number = number_of_try(happening)
-    this = webhook_of(happening), number
-    is_copy = number > 0 and this in tried
-    tried.add(this)
+def _repeat(happening: Happening, seen: set[tuple[str, int]]) -> str:
+    """Mark a copy or a retry of a webhook; a copy has the number of its original."""
+    number = attempt_number(happening)
+    key = webhook_of(happening), number
+    is_copy = number > 0 and key in seen
+    seen.add(key)
     if is_copy:
         return A_COPY
-    return AGAIN if number > 1 else ""
+    return RETRY if number > 1 else ""
 
 
 def _reason(epoch: Epoch, happening: Happening, taken: PerformedAction | None) -> str:

@@ -1,11 +1,11 @@
-"""Recipes for orders in the states that a shop needs to see."""
+"""Recipes for test orders in the states that a shop must handle."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.again import expire
 from payment_sandbox.operations.by_hand import act_as_merchant
+from payment_sandbox.operations.what_if import expire
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 
 class RecipeStep(NamedTuple):
-    """A step of an actor; the clock's step is an expiry."""
+    """A step of an actor; the step of the clock is an expiry."""
 
     actor: str
     action: str
@@ -52,7 +52,7 @@ class RecipeStep(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A state, the initial order, and the steps to the state."""
+    """A state of an order, the initial order, and the steps to the state."""
 
     about: str
     order: Mapping[str, Any]
@@ -85,8 +85,8 @@ CREDITS: Final = RecipeStep(BANK, "credit")
 EXPIRES: Final = RecipeStep(CLOCK, "expire")
 CAPTURES: Final = RecipeStep(MERCHANT, "capture")
 RECIPES: Final[Mapping[str, Recipe]] = {
-    "hosted": Recipe("an order whose customer chooses how to pay", {}),
-    "new": Recipe("a card order that nobody has paid yet", CARD),
+    "hosted": Recipe("an order with a hosted page, where the customer chooses the method", {}),
+    "new": Recipe("an unpaid card order", CARD),
     "paid": Recipe("a paid order", CARD, (PAYS,)),
     "authorized": Recipe("a card payment to be captured by hand within seven days", MANUAL, (PAYS,)),
     "captured": Recipe("an authorized card payment that was captured", MANUAL, (PAYS, CAPTURES)),
@@ -96,13 +96,13 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     "cancelled": Recipe("a customer who cancels", CARD, (RecipeStep(CUSTOMER, "cancel"),)),
     "withdrawn": Recipe("an order that the shop cancels", CARD, (RecipeStep(MERCHANT, "cancel"),)),
     "expired": Recipe(
-        "an order that nobody pays in time; moves the clock by a minute",
+        "an order that expires unpaid; moves the clock by a minute",
         _by("credit-card", expiration_period="PT1M"),
         (EXPIRES,),
     ),
     "refund": Recipe("a paid order that is refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund"))),
     "refund-part": Recipe(
-        "a paid order of which half is refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund", is_part=True))
+        "a paid order, half of it refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund", is_part=True))
     ),
     "transfer": Recipe("a bank transfer that arrives", _by("bank-transfer"), (CREDITS,), LIVE),
     "transfer-part": Recipe(
@@ -117,7 +117,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         (EXPIRES, CREDITS),
         LIVE,
     ),
-    "screening-declined": Recipe("a customer whom the screening declines", _later("declined")),
+    "screening-declined": Recipe("a customer declined by the screening", _later("declined")),
     "screening-slow": Recipe("a customer whose screening takes time", _later("needs-time")),
 }
 
@@ -128,10 +128,10 @@ def playable(mode: str) -> dict[str, Recipe]:
 
 
 def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
-    """Create an order in this state, with the merchant's steps done by hand.
+    """Create an order in this state; the merchant's steps are manual actions.
 
     Raises:
-        Invalid: the project's mode has no such recipe.
+        Invalid: the recipe is unknown in the project's mode.
     """
     possible = playable(project.settings.mode)
     if name not in possible:
@@ -141,7 +141,7 @@ def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
 
 
 def follow(project: Project, recipe: Recipe, order: Order) -> Order:
-    """Do the steps of a recipe to an order."""
+    """Perform the steps of a recipe on an order."""
     for step in recipe.steps:
         _do(project, order, step)
     return project.find_order(order.id)

@@ -1,4 +1,4 @@
-"""Refunding money: a refund is an order-like record of its own."""
+"""Refunds, which are order-like records of their own."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from payment_sandbox.projects.project import Project
 
 
 class Refunded(NamedTuple):
-    """A refund's record; ``warning`` if its amount and its lines did not match."""
+    """A refund's record, with a ``warning`` if its amount and lines did not match."""
 
     record: Order
     warning: str | None
@@ -29,7 +29,7 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
     """Refund an amount, lines or the remainder (SET-48, SET-49).
 
     Raises:
-        Invalid: lines are unknown, or missing although the method needs them.
+        Invalid: a line is unknown, or the method needs lines and the request has none.
         NothingToRefund, RefundExceedsCaptured: the amount exceeds the refundable remainder.
     """
     quantities = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
@@ -49,11 +49,11 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
         entry = RefundEntry(record.id, planned.amount_cents, planned.quantities)
         order.refunds = (*order.refunds, entry)
         play_out(edit, record, record.transactions[0], [paid.method, paid.payment_method])
-        give_back_failed(edit, record)
+        restore_refundable(edit, record)
     return Refunded(record, planned.warning)
 
 
-def give_back_failed(edit: Edit, record: Order) -> None:
+def restore_refundable(edit: Edit, record: Order) -> None:
     """Return the amount of a failed refund to the refundable remainder."""
     if record.transactions[0].status != TransactionStatus.ERROR:
         return

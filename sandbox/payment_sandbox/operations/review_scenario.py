@@ -14,7 +14,14 @@ from payment_sandbox.projects.settings import Settings, check_scenario_settings,
 from payment_sandbox.scenarios.catalogue import read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.scenarios.model import DECIDING_KEYS, AmountRange, Scenario, ScenarioRule, When, says
+from payment_sandbox.scenarios.model import (
+    DECIDING_KEYS,
+    AmountRange,
+    Scenario,
+    ScenarioRule,
+    When,
+    outcome_applies,
+)
 
 NO_AMOUNTS: Final = AmountRange()
 NEVER: Final = "never"
@@ -41,7 +48,7 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
 
 
 def review_scenario(scenario: Scenario) -> list[Violation]:
-    """Return warnings with the paths of parts without effect; the scenario still works."""
+    """Return a warning for each part without effect; the scenario still works."""
     settings = read_settings(dict(scenario.settings), Settings())
     warnings: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
@@ -56,7 +63,7 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
 
 def _decided(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
     """List the kinds of attempts that a rule can decide."""
-    return [kind for kind in _kinds(rule.when, settings) if _says(rule, kind)]
+    return [kind for kind in _kinds(rule.when, settings) if _applies(rule, kind)]
 
 
 def _kinds(when: When, settings: Settings) -> Iterator[AttemptKind]:
@@ -66,8 +73,8 @@ def _kinds(when: When, settings: Settings) -> Iterator[AttemptKind]:
             yield AttemptKind(method, name, words)
 
 
-def _says(rule: ScenarioRule, kind: AttemptKind) -> bool:
-    return says(rule.then, kind.words, kind.method.capabilities.screenings)
+def _applies(rule: ScenarioRule, kind: AttemptKind) -> bool:
+    return outcome_applies(rule.then, kind.words, kind.method.capabilities.screenings)
 
 
 def _unreachable(
@@ -129,7 +136,7 @@ def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
 
 
 def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind]) -> bool:
-    """Whether the earlier rule decides every attempt that the later one could."""
+    """Whether the earlier rule decides every attempt that the later rule could decide."""
     first, then = earlier.when, rule.when
     return (
         first.refund == then.refund
@@ -144,7 +151,7 @@ def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind])
 def _covers_kind(earlier: ScenarioRule, kind: AttemptKind) -> bool:
     names = earlier.when.payment_methods
     is_named = names is None or kind.name in names or kind.method.name in names
-    return is_named and _says(earlier, kind)
+    return is_named and _applies(earlier, kind)
 
 
 def _covers_customers(first: Mapping[str, str], then: Mapping[str, str]) -> bool:
@@ -157,7 +164,7 @@ def _covers_glob(first: str | None, then: str | None) -> bool:
         return True
     if then is None or "[" in first + then or "?" in first:
         return False
-    return fnmatchcase(then, first)  # a star in the second glob is matched by a star only
+    return fnmatchcase(then, first)  # only a star in the first glob matches a star in the second
 
 
 def _covers_amounts(first: AmountRange, then: AmountRange) -> bool:

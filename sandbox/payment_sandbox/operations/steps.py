@@ -1,4 +1,4 @@
-"""Applies the steps of a payment method to an order."""
+"""The application of a payment method's steps to an order."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from payment_sandbox.orders.statuses import Trigger, can_move
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit
 
-PAID_OTHERWISE: Final = "Another attempt has paid the order"
+PAID_BY_ANOTHER: Final = "Another attempt has paid the order"
 SUCCESSES: Final = frozenset({Trigger.PAY, Trigger.AUTHORIZE, Trigger.ACCEPT})
 
 
@@ -61,7 +61,7 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
         _authorize(edit, order, attempt)
     if trigger in SUCCESSES:
-        _end_others(edit, order, attempt)
+        _end_other_attempts(edit, order, attempt)
 
 
 def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
@@ -77,17 +77,17 @@ def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
         edit.move_order(order, Trigger.EXPIRE)
 
 
-def _end_others(edit: Edit, order: Order, paid: Transaction) -> None:
+def _end_other_attempts(edit: Edit, order: Order, paid: Transaction) -> None:
     """Cancel the other attempts and void the rest of their authorizations: an order is paid once (A45).
 
-    Only a late bank transfer can find other attempts open.
+    Other attempts are open only if a late bank transfer pays the order.
     """
     for other in order.transactions:
         if other is paid:
             continue
         if other.is_open:
             edit.move_transaction(other, Trigger.CANCEL)
-            other.reason = PAID_OTHERWISE
+            other.reason = PAID_BY_ANOTHER
         elif other.authorization is not None and not other.authorization.is_over:
             _void_rest(edit, other, other.authorization)
 
@@ -97,7 +97,7 @@ def _void_rest(edit: Edit, attempt: Transaction, authorization: Authorization) -
         return
     attempt.authorization = authorization.void_rest(now=edit.now)
     attempt.modified = edit.now
-    attempt.reason = PAID_OTHERWISE
+    attempt.reason = PAID_BY_ANOTHER
     if not authorization.captured_cents:
         edit.move_transaction(attempt, Trigger.CANCEL)
     elif can_move(attempt, Trigger.FINISH):

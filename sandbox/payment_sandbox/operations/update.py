@@ -1,4 +1,4 @@
-"""Updating an order."""
+"""Updates of orders."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -53,7 +53,7 @@ def _apply(order: Order, changed: Mapping[str, Any]) -> None:
 
 
 def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
-    """The values that differ from the current order."""
+    """Return the values that differ from the current order."""
     now = {**order.sent, "amount": order.amount_cents, "order_lines": order.order_lines}
     requested = dict(data)
     if "order_lines" in data:
@@ -63,7 +63,7 @@ def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -
         and order.customer is not None
         and requested.get("customer") == reduced(order.customer)
     ):
-        del requested["customer"]  # sent back as shown, so keep the hidden fields
+        del requested["customer"]  # the reduced customer of a response, so the hidden fields stay
     return {name: value for name, value in requested.items() if value != now.get(name)}
 
 
@@ -82,8 +82,8 @@ def _check(
     if order.payment_methods is not None and attempt is None:
         data["payment_methods"] = order.payment_methods
     if attempt is not None and attempt.is_open:
-        asked = {**attempt.asked, "cvc": ""}  # sent at creation, and not stored
-        data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
+        details = {**attempt.asked, "cvc": ""}  # sent at creation, and not stored
+        data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": details}]
     return check_order(data, violations, edit.settings, edit.terms)
 
 

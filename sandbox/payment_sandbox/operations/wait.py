@@ -1,4 +1,4 @@
-"""Waiting, in real time, until conditions hold in a project."""
+"""Waits, in real time, for conditions in a project."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -65,11 +65,11 @@ def _word(value: object) -> str:
 
 
 def wait(project: Project, conditions: list[Condition], timeout_seconds: float) -> dict[str, Any]:
-    """Wait until all conditions hold at once; returns the values read.
+    """Wait until all conditions hold at once; return the values.
 
     Raises:
-        Unknown: an order does not exist, or the project was deleted meanwhile.
-        WaitTimedOut: the timeout has passed; carries the current values.
+        Unknown: an order does not exist, or the project was deleted in the meantime.
+        WaitTimedOut: the timeout has expired; carries the current values.
     """
     until_seconds = project.services.real.monotonic_seconds() + timeout_seconds
     orders = {condition.order_id for condition in conditions}
@@ -79,8 +79,8 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
         values = {condition.name: condition.read(project) for condition in conditions}
         if all(condition.holds(values[condition.name]) for condition in conditions):
             return values
-        left_seconds = until_seconds - project.services.real.monotonic_seconds()
-        if not project.events.wait_beyond(number, left_seconds, order_id):
+        remaining_seconds = until_seconds - project.services.real.monotonic_seconds()
+        if not project.events.wait_beyond(number, remaining_seconds, order_id):
             if project.events.is_ended:
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")
             shown = ", ".join(f"{name} is {_word(value)}" for name, value in values.items())

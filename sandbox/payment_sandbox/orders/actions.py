@@ -23,7 +23,7 @@ ACTIONS: Final = {
 
 
 class Action(NamedTuple):
-    """One action of an actor; the other fields hold its details, if any."""
+    """An action of an actor, with optional details."""
 
     actor: str
     action: str

@@ -19,7 +19,7 @@ def typed_euros(text: str) -> Cents:
     Thousands separators are accepted if cents follow: ``1.234,50`` and ``1,234.50`` are 123450.
 
     Raises:
-        ValueError: not an amount.
+        ValueError: the text is not an amount.
     """
     if _GROUPED.fullmatch(text) is not None:
         text = f"{''.join(letter for letter in text[:-3] if letter.isdigit())}.{text[-2:]}"

@@ -28,14 +28,14 @@ from payment_sandbox.orders.refusals import (
 
 
 class Taken(StrEnum):
-    """How an entry took its money: by a capture or a void."""
+    """The kind of an entry: a capture or a void."""
 
     CAPTURED = "captured"
     VOIDED = "voided"
 
 
 class Style(StrEnum):
-    """How an entry was requested; a capture in full does not set a style."""
+    """The style of a capture or void; a capture in full does not bind later ones."""
 
     FULL = "in full"
     AMOUNT = "by amount"
@@ -127,7 +127,7 @@ class Authorization(NamedTuple):
 
     @property
     def capture_style(self) -> "Style | None":
-        """The style of earlier captures, which later ones must use; None if any will do (CAP-08, CAP-09)."""
+        """The style that later captures must use; None if they are free to choose (CAP-08, CAP-09)."""
         binding = [e.style for e in self.entries if e.taken is Taken.CAPTURED and e.style is not Style.FULL]
         return binding[0] if binding else None
 
@@ -136,8 +136,8 @@ class Authorization(NamedTuple):
 
         Raises:
             AuthorizationExpired: ``now`` is at or past ``expires_at``.
-            AuthorizationDelayed: it will be captured automatically.
-            CaptureExceedsRemainder: nothing is left.
+            AuthorizationDelayed: the remainder will be captured automatically.
+            CaptureExceedsRemainder: nothing remains.
         """
         self._refuse_capture(now)
         return self._take_rest(Taken.CAPTURED, now)
@@ -153,7 +153,7 @@ class Authorization(NamedTuple):
 
         Raises:
             CaptureStyleMixed: earlier captures were by lines.
-            CaptureExceedsRemainder: less than ``amount_cents`` is left.
+            CaptureExceedsRemainder: less than ``amount_cents`` remains.
         """
         self._refuse_capture(now)
         self._refuse_style(Style.AMOUNT)
@@ -165,9 +165,9 @@ class Authorization(NamedTuple):
         """Capture quantities of lines (CAP-04, CAP-06, CAP-08).
 
         Raises:
-            Invalid: the order does not have a line, or the lines add up to less than 1 cent.
+            Invalid: a line is unknown, or the lines add up to less than 1 cent.
             CaptureStyleMixed: earlier captures were by amount.
-            CaptureExceedsRemainder: less is left of a line, or of the amount.
+            CaptureExceedsRemainder: a line or the amount has a smaller remainder.
         """
         require_known(self.lines, requested)
         self._refuse_capture(now)
@@ -210,8 +210,8 @@ class Authorization(NamedTuple):
         if self.delayed:
             at = self.expires_at.isoformat()
             raise AuthorizationDelayed(
-                f"capture_mode is delayed: the rest is captured automatically at {at}; before then, void "
-                "what must not be captured"
+                f"capture_mode is delayed: the rest is captured automatically at {at}; before then, "
+                "you can only void"
                 if self.remaining_cents
                 else f"capture_mode is delayed, and nothing is left: {self.captured_cents} of "
                 f"{self.original_cents} cents are captured, {self.voided_cents} voided"

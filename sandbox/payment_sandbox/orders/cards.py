@@ -18,7 +18,7 @@ class Card(NamedTuple):
     name: str
     family: str
     flow: str
-    number: str  # for testers to type; responses never show it
+    number: str  # for manual tests; responses never show it
     refusal: str | None = None
 
     @property
@@ -27,12 +27,12 @@ class Card(NamedTuple):
         return f"{self.number[:6]}******{self.number[-4:]}"
 
     @property
-    def asks(self) -> bool:
-        """Whether its bank asks the customer for confirmation."""
+    def needs_confirmation(self) -> bool:
+        """Whether the bank asks the customer for confirmation."""
         return self.flow != FRICTIONLESS
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """The card details of a paid transaction (CARD-15 to CARD-18)."""
         return {
             "card_expiry": "122031",
@@ -44,7 +44,7 @@ class Card(NamedTuple):
 
 PAN_ONLY: Final = "PAN_ONLY"
 CRYPTOGRAM_3DS: Final = "CRYPTOGRAM_3DS"
-AUTHORIZATION_METHODS: Final = (PAN_ONLY, CRYPTOGRAM_3DS)  # GPAY-02: no setting switches one off
+AUTHORIZATION_METHODS: Final = (PAN_ONLY, CRYPTOGRAM_3DS)  # GPAY-02: no setting disables either
 NETWORKS: Final = ("mastercard", "visa", "amex", "discover", "unionpay")  # GPAY-04
 
 CREDIT_FAMILIES: Final = ("visa", "mastercard")
@@ -74,7 +74,7 @@ SERIES_PERIOD: Final = Period.parse("P1Y")
 
 
 class Credential(NamedTuple):
-    """A card stored by a first payment; ``card`` holds the details that responses may show."""
+    """A stored card; ``card`` holds the details that responses may show."""
 
     vault_token: str
     use: str  # ONE_CLICK or RECURRING
@@ -85,10 +85,10 @@ class Credential(NamedTuple):
     card: dict[str, Any]
 
     def refuse_expired(self, now: datetime) -> None:
-        """Refuse a recurring payment once the series is a calendar year old.
+        """Refuse a recurring payment once the series is a calendar year old (LIM-08).
 
         Raises:
-            RecurringSeriesExpired: the year is over (LIM-08); a new first payment starts a new series.
+            RecurringSeriesExpired: the year is over; the merchant must start a new series.
         """
         ends_at = SERIES_PERIOD.after(self.stored_at)
         if self.use == RECURRING and now >= ends_at:

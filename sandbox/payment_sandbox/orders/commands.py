@@ -1,4 +1,4 @@
-"""Scheduled commands, as plain data; ``operations.due`` runs them."""
+"""Scheduled commands as plain data; ``operations.due`` runs them."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -8,27 +8,27 @@ from payment_sandbox.orders.actions import Action
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Command:
-    """A scheduled command on an order; it checks whether it still applies when it is due."""
+    """A scheduled command on an order; its handler checks whether it still applies when it is due."""
 
     order_id: str
     kind: ClassVar[str] = ""
 
     @property
     def label(self) -> str:
-        """Its label on the agenda."""
+        """The label on the agenda."""
         return f"{self.kind.replace('-', ' ')} of {self.order_id}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpirePage(Command):
-    """The hosted payment page closes."""
+    """Close the hosted payment page."""
 
     kind: ClassVar[str] = "page-expiry"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpireAttempt(Command):
-    """The attempt's time to pay runs out."""
+    """Expire an attempt that was not paid in time."""
 
     transaction_id: str
     kind: ClassVar[str] = "expiry"
@@ -36,7 +36,7 @@ class ExpireAttempt(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpireAuthorization(Command):
-    """The authorization expires; the rest can no longer be captured."""
+    """Expire an authorization; its remainder can no longer be captured."""
 
     transaction_id: str
     kind: ClassVar[str] = "authorization-expiry"
@@ -44,7 +44,7 @@ class ExpireAuthorization(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaptureDelayed(Command):
-    """A delayed authorization captures its remainder."""
+    """Capture the remainder of a delayed authorization."""
 
     transaction_id: str
     kind: ClassVar[str] = "delayed-capture"
@@ -52,7 +52,7 @@ class CaptureDelayed(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Perform(Command):
-    """A customer, bank, screening or processor acts automatically, as the scenario planned."""
+    """Perform an action that the scenario planned for a customer, bank, screening or processor."""
 
     transaction_id: str
     action: Action
@@ -60,13 +60,13 @@ class Perform(Command):
 
     @property
     def label(self) -> str:
-        """Its label on the agenda."""
+        """The label on the agenda."""
         return f"{self.action.name} for {self.order_id}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttemptDelivery(Command):
-    """A webhook is retried, or sent for the first time after a delay."""
+    """Retry a webhook, or make a delayed first attempt."""
 
     delivery_id: str
     number: int
@@ -74,13 +74,13 @@ class AttemptDelivery(Command):
 
     @property
     def label(self) -> str:
-        """Its label on the agenda."""
+        """The label on the agenda."""
         return f"webhook attempt {self.number} for {self.order_id}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resend(AttemptDelivery):
-    """A webhook is resent by hand, with a URL or a body that overrides its own."""
+    """Resend a webhook by hand; ``url`` and ``body`` override the original values."""
 
     url: str | None = None
     body: str | None = None
@@ -88,7 +88,7 @@ class Resend(AttemptDelivery):
 
     @property
     def label(self) -> str:
-        """Its label on the agenda."""
+        """The label on the agenda."""
         return f"webhook resend for {self.order_id}"
 
 

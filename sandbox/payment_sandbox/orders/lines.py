@@ -1,4 +1,4 @@
-"""Order lines, and the quantities of them in a request."""
+"""Order lines, and quantities of lines in requests."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ LINES_MAX: Final = 1000  # of an order, a capture, a void or a refund (A49)
 NEGATIVE_LINE_TYPES: Final = frozenset({"discount", "gift_card", "store_credit"})
 
 Quantities = tuple[tuple[int, int], ...]
-"""Pairs of a line's index in the order and a quantity of it."""
+"""Pairs of a line index and a quantity."""
 
 
 class OrderLine(NamedTuple):
@@ -45,12 +45,12 @@ class LineQuantity(NamedTuple):
 
 
 def total_cents(lines: Iterable[OrderLine]) -> Cents:
-    """Add up the lines."""
+    """Return the sum of the lines."""
     return sum(line.amount_cents * line.quantity for line in lines)
 
 
 def quantities_total_cents(lines: Sequence[OrderLine], quantities: Quantities) -> Cents:
-    """Add up these quantities of the lines."""
+    """Return the sum of these quantities of the lines."""
     return sum(lines[index].amount_cents * quantity for index, quantity in quantities)
 
 
@@ -67,7 +67,7 @@ def require_known(lines: Sequence[OrderLine], requested: Sequence[LineQuantity])
     """Refuse line ids that the order does not have.
 
     Raises:
-        Invalid: lists every unknown id with its path, and the known ids.
+        Invalid: lists the path of every unknown id, and the known ids.
     """
     known = {line.merchant_order_line_id for line in lines if line.merchant_order_line_id is not None}
     unknown = (
@@ -91,7 +91,7 @@ def require_known(lines: Sequence[OrderLine], requested: Sequence[LineQuantity])
 def allocate(
     lines: Sequence[OrderLine], remaining: dict[int, int], requested: Sequence[LineQuantity]
 ) -> tuple[Quantities, list[str]]:
-    """Take the requested quantities from the remainder of each line.
+    """Allocate the requested quantities to the remainder of each line.
 
     Lines with the same id are used in their order (A19).
 

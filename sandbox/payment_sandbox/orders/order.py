@@ -43,7 +43,7 @@ class Order:
     last_transaction_added: datetime | None = None
     expires_at: datetime | None = None
     payment_methods: tuple[str, ...] | None = None
-    sent: Mapping[str, Any] = field(default_factory=dict)  # what the merchant sent, unchanged
+    sent: Mapping[str, Any] = field(default_factory=dict)  # the fields of the request, unchanged
     order_lines: tuple[OrderLine, ...] = ()
     transactions: tuple[Transaction, ...] = ()
     bankqr_id: str | None = None  # the QR request whose scan created it
@@ -69,12 +69,12 @@ class Order:
 
     @property
     def webhook_url(self) -> str | None:
-        """The URL of its webhooks; None means the project's URL."""
+        """The URL for webhooks; None means the project's URL."""
         return self.sent.get("webhook_url")
 
     @property
     def expiration_period(self) -> str | None:
-        """The lifetime of its hosted page, as the merchant wrote it."""
+        """The lifetime of the hosted page, in the merchant's spelling."""
         return self.sent.get("expiration_period")
 
     @property
@@ -89,17 +89,17 @@ class Order:
 
     @property
     def last_transaction(self) -> Transaction | None:
-        """The newest attempt, which is the current one."""
+        """The newest attempt."""
         return self.transactions[-1] if self.transactions else None
 
     @property
     def is_open(self) -> bool:
-        """Whether its outcome is still open."""
+        """Whether the outcome is still open."""
         return self.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether its outcome is final, with no money reserved any more."""
+        """Whether the outcome is final and no money is reserved."""
         reserved = (attempt.authorization for attempt in self.transactions)
         return not self.is_open and not any(held is not None and held.is_open for held in reserved)
 
@@ -110,7 +110,7 @@ class Order:
 
     @property
     def has_page(self) -> bool:
-        """Whether it has a payment page."""
+        """Whether the order has a payment page."""
         return self.is_hosted or any(transaction.has_page for transaction in self.transactions)
 
     @property

@@ -27,11 +27,11 @@ class QrRequest(NamedTuple):
     scans: int = 0
 
     def scanned(self, amount_cents: Cents | None, *, now: datetime) -> tuple["QrRequest", Cents]:
-        """Count a scan and determine its amount.
+        """Count a scan and determine the amount to pay.
 
         Raises:
-            QrExpired: ``now`` is past ``expires_at`` (QR-17).
-            QrUsed: it is one-off and was already scanned (QR-13).
+            QrExpired: ``now`` is at or past ``expires_at`` (QR-17).
+            QrUsed: the request is one-off and was already scanned (QR-13).
             QrAmountRefused: the amount is fixed, missing or out of bounds (QR-04, QR-05).
         """
         if now >= self.expires_at:

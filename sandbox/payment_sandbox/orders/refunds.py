@@ -31,7 +31,7 @@ def refundable_quantities(order: Order) -> dict[int, int]:
 
 
 def _captured_quantities(order: Order) -> dict[int, int]:
-    """Return the captured quantities; all if no capture was by lines, so only the amount is a limit."""
+    """Return the captured quantities; without a capture by lines, only the amount limits refunds."""
     paid = order.paying_transaction
     authorization = paid.authorization if paid is not None else None
     if authorization is not None:
@@ -42,7 +42,7 @@ def _captured_quantities(order: Order) -> dict[int, int]:
 
 
 class PlannedRefund(NamedTuple):
-    """The amount and the quantities of a refund; ``warning`` if the requested amount and lines differ."""
+    """The amount and quantities of a refund, with a ``warning`` if the requested amount and lines differ."""
 
     amount_cents: Cents
     quantities: Quantities
@@ -58,12 +58,12 @@ def plan_refund(
 ) -> PlannedRefund:
     """Plan a refund of an amount, of lines, or of the remainder (SET-49).
 
-    Given both, the amount takes precedence, unless the method refunds by lines (A46).
+    If both are given, the amount takes precedence, unless the method refunds by lines (A46).
 
     Raises:
-        Invalid: the order does not have a line, or the lines add up to less than 1 cent.
+        Invalid: a line is unknown, or the lines add up to less than 1 cent.
         NothingToRefund: nothing was captured, or everything is already refunded.
-        RefundExceedsCaptured: less is left to refund.
+        RefundExceedsCaptured: the refund exceeds the refundable remainder.
     """
     if requested is not None:
         require_known(order.order_lines, requested)

@@ -7,7 +7,7 @@ from payment_sandbox.kernel.descriptions import INTERNAL
 
 VIOLATIONS_MAX: Final = 100  # a body with a million errors still gets a short answer, quickly
 ALLOWED_MAX: Final = 100
-WORD_LENGTH_MAX: Final = 100  # of a wrong word quoted in a message
+WORD_LENGTH_MAX: Final = 100  # of a quoted word in a message
 
 
 class Violation(NamedTuple):
@@ -28,12 +28,12 @@ class Violation(NamedTuple):
         return " ".join(filter(None, [f"{place}:" if place else "", self.path, self.message]))
 
     def in_file(self, file: str) -> str:
-        """Format the violation as one line, with its position in the file that was sent."""
+        """Format the violation as one line, with its position in the submitted file."""
         return self._replace(file=file, line=self.line or 1, column=self.column or 1).placed()
 
 
 class Invalid(Exception):
-    """The request is malformed, or not covered by the merchant's contract; has all violations."""
+    """The request is malformed or not covered by the merchant's contract; carries all violations."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__("; ".join(f"{violation.path}: {violation.message}" for violation in violations))
@@ -123,7 +123,7 @@ class OrderNotCancellable(Refusal):
 
 
 class OrderNotUpdatable(Refusal):
-    """The customer has acted, so the amount is final."""
+    """The amount is final, because the customer has acted."""
 
     rule = "SET-52"
 
@@ -178,7 +178,7 @@ class ClockBusy(Refusal):
 
 def kinds_of_refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
     """Yield all refusal classes of this package, at every level."""
-    for below in kind.__subclasses__():
-        if below.__module__.startswith("payment_sandbox."):
-            yield below
-            yield from kinds_of_refusals(below)
+    for subclass in kind.__subclasses__():
+        if subclass.__module__.startswith("payment_sandbox."):
+            yield subclass
+            yield from kinds_of_refusals(subclass)

@@ -44,7 +44,7 @@ class Trigger(StrEnum):
     PAY = "pay"
     AUTHORIZE = "authorize"  # money is reserved and shown as completed
     ACCEPT = "accept"  # money is reserved and shown as accepted
-    FINISH = "finish"  # nothing is left to capture
+    FINISH = "finish"  # nothing remains to capture
     FAIL = "fail"
     DECLINE = "decline"
     CANCEL = "cancel"
@@ -165,7 +165,7 @@ def can_move(subject: HasStatus, trigger: Trigger) -> bool:
 
 
 def move(subject: HasStatus, trigger: Trigger, now: datetime) -> StatusChanged:
-    """Apply ``trigger``; nothing else sets a status.
+    """Apply ``trigger``; no other function sets a status.
 
     Raises:
         IllegalTransition: the trigger is not allowed in this status; nothing has changed.

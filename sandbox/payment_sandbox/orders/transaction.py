@@ -11,7 +11,7 @@ from payment_sandbox.orders.statuses import OPEN, TRANSACTION_TRANSITIONS, Trans
 
 
 class TransactionEvent(NamedTuple):
-    """A status that a transaction reached."""
+    """An event: the transaction reached a status."""
 
     id: str
     event: str
@@ -20,13 +20,13 @@ class TransactionEvent(NamedTuple):
 
 @dataclass(slots=True)
 class Transaction:
-    """One attempt. A published version never changes; edits work on a copy."""
+    """A payment attempt. A published version never changes; edits work on a copy."""
 
     TRANSITIONS: ClassVar[Mapping[str, Mapping[Trigger, str]]] = TRANSACTION_TRANSITIONS
 
     id: str
     method: str
-    payment_method: str  # as the merchant wrote it, perhaps an alias
+    payment_method: str  # the name or alias in the request
     amount_cents: Cents
     created: datetime
     modified: datetime
@@ -46,18 +46,18 @@ class Transaction:
     credited_cents: Cents = 0
     authorization: Authorization | None = None
     credit_debit: str = "credit"
-    plan: Mapping[str, Any] = field(default_factory=dict)  # the outcome that the scenario decided
+    plan: Mapping[str, Any] = field(default_factory=dict)  # the outcome according to the scenario
 
     @property
     def is_open(self) -> bool:
-        """Whether its outcome is still open."""
+        """Whether the outcome is still open."""
         return self.status in OPEN
 
     @property
     def captured_cents(self) -> Cents:
         """The captured amount, or the whole amount of a completed sale.
 
-        A transfer keeps all the money it received, even a surplus, and even if it was cancelled because
+        A transfer keeps all received money, even a surplus, and even if it was cancelled because
         another attempt paid the order (A45).
         """
         if self.authorization is not None:
@@ -76,7 +76,7 @@ class Transaction:
 
     @property
     def is_fully_captured(self) -> bool:
-        """Whether money was captured and none is left to capture."""
+        """Whether money was captured and nothing remains to capture."""
         authorization = self.authorization
         return (
             authorization is not None

@@ -1,4 +1,4 @@
-"""Webhook deliveries: at most ten attempts, two minutes apart, all recorded."""
+"""Webhook deliveries: at most ten automatic attempts, two minutes apart."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,14 +10,14 @@ from payment_sandbox.kernel.times import Period
 DELIVERIES_MAX: Final = 10  # LIM-06
 RETRY_AFTER: Final = Period.parse("PT2M")
 TIMEOUT_SECONDS: Final = 5.0  # SET-57
-BODY_KEPT_BYTES: Final = 4096
-ATTEMPTS_KEPT_MAX: Final = 100
+ATTEMPT_BODY_BYTES: Final = 4096
+ATTEMPTS_STORED_MAX: Final = 100
 ANSWERED_BY_SCENARIO: Final = "answered by the scenario"
 TIMED_OUT_BY_SCENARIO: Final = "timed out, as the scenario says"
 DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it"
 LOST: Final = "lost"
-"""What people call a webhook that counts as delivered, although a fault withheld it from the shop."""
-STAYS_HERE: Final = "not sent: webhooks of tests stay on this machine"
+"""The outcome of a webhook that counts as delivered, although a fault withheld it from the shop."""
+STAYS_LOCAL: Final = "not sent: webhooks of tests stay on this machine"
 NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
 
@@ -46,16 +46,16 @@ class ReceiverAnswer(NamedTuple):
 
 
 class Undelivered(Exception):
-    """The receiver failed; the message explains how to the receiver's developer."""
+    """The receiver failed; the message explains the failure to the receiver's developer."""
 
     traceback: str | None = None
 
 
 Send = Callable[[WebhookRequest, Callable[[int], None]], ReceiverAnswer]
-"""Sends a webhook, and reports the status as soon as it arrives.
+"""Sends a webhook, and reports the status of the response as soon as it arrives.
 
 Raises:
-    Undelivered: there is no response, or only a part of one.
+    Undelivered: the receiver sent no response, or only part of it.
 """
 
 
@@ -71,12 +71,12 @@ class Reply(NamedTuple):
 
     @property
     def is_delivered(self) -> bool:
-        """True for 2xx, 3xx, and webhooks dropped by a scenario; 4xx, 5xx and no response are retried."""
+        """Whether the attempt counts as delivered: 2xx, 3xx, or dropped by a scenario. Others are retried."""
         return self.error is None and (self.status is None or self.status < 400)
 
     @property
     def fault(self) -> str | None:
-        """The outcome that a fault decided, such as ``lost (fault)``; None if the shop got the webhook."""
+        """The outcome of a fault, such as ``lost (fault)``; None if the shop received the webhook."""
         if self.warning == DROPPED_BY_SCENARIO:
             return f"{LOST} (fault)"
         if self.warning == ANSWERED_BY_SCENARIO:
@@ -95,11 +95,11 @@ class WebhookAttempt(NamedTuple):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether a fault decided the outcome, and the shop never got it."""
+        """Whether a fault withheld the webhook from the shop."""
         return self.reply.fault is not None
 
 
-OTHERWISE: Final = 0
+MANUAL_ATTEMPT: Final = 0
 """The attempt number of a manual resend with overrides: another URL, or another body."""
 
 
@@ -113,7 +113,7 @@ class Delivery(NamedTuple):
     created: datetime
     state: DeliveryState = DeliveryState.PENDING
     attempts: tuple[WebhookAttempt, ...] = ()
-    postponed: bool = False  # a scenario has delayed or swapped it; never more than once
+    postponed: bool = False  # delayed or swapped by a scenario, at most once
 
     @property
     def next_number(self) -> int:
@@ -123,17 +123,17 @@ class Delivery(NamedTuple):
     @property
     def tries(self) -> tuple[WebhookAttempt, ...]:
         """The delivery attempts, without manual resends with overrides."""
-        return tuple([attempt for attempt in self.attempts if attempt.number != OTHERWISE])
+        return tuple([attempt for attempt in self.attempts if attempt.number != MANUAL_ATTEMPT])
 
     @property
     def is_lost(self) -> bool:
-        """Whether it counts as delivered, although a fault withheld it from the shop."""
+        """Whether the webhook counts as delivered, although a fault withheld it from the shop."""
         arrived = any(each.reply.is_delivered and not each.is_withheld for each in self.tries)
         return self.state is DeliveryState.DELIVERED and not arrived
 
     @property
     def outcome(self) -> str:
-        """Its state for people, to whom a lost webhook is not a delivered one."""
+        """The state for people: ``lost`` in place of ``delivered`` if a fault withheld the webhook."""
         return LOST if self.is_lost else str(self.state)
 
     def attempted(
@@ -141,11 +141,11 @@ class Delivery(NamedTuple):
     ) -> "tuple[Delivery, datetime | None]":
         """Record an attempt; return the new delivery and the time of the next attempt, if any.
 
-        A manual attempt after the last retry is recorded too, and can still deliver. A duplicate sent by a
-        scenario has the number of its original and does not count as an attempt.
+        A manual attempt after the last retry is recorded, too, and can still deliver the webhook. A duplicate
+        that a scenario sends has the number of its original and does not count as an attempt.
         """
         attempts = (*self.attempts, attempt)
-        if len(attempts) > ATTEMPTS_KEPT_MAX:  # keep the first ten and the newest resends
+        if len(attempts) > ATTEMPTS_STORED_MAX:  # the first ten and the newest resends stay
             attempts = (*attempts[:DELIVERIES_MAX], *attempts[DELIVERIES_MAX + 1 :])
         state, next_at = self.state, None
         if attempt.reply.is_delivered:

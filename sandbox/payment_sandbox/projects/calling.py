@@ -1,7 +1,7 @@
-"""The caller that causes a change: a client's call, or nobody if the change happens on its own.
+"""The caller that causes a change: a client's call, or none for an automatic change.
 
-A thread works for one caller at a time. The caller is the only context variable; everything else is an
-argument.
+A thread works for one caller at a time. The caller is the only context variable; all other context is passed
+as arguments.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import Held, Outbox
 
 Answering = Callable[[Any], str | None]
-"""Builds the response of a committed edit, as text; None if the edit does not determine the response."""
+"""Builds the response to a committed edit, as text; None if the edit does not determine the response."""
 
 
 class Part(NamedTuple):
-    """One commit of a request, with the response if this commit is the one that the client asked for."""
+    """One commit of a request, with the response if this commit determines it."""
 
     request_id: str
     number: int
@@ -25,7 +25,7 @@ class Part(NamedTuple):
 
 
 class TrackedRequest:
-    """A request in progress. Its id makes it idempotent: a resent request finds the commits of the first."""
+    """A request in progress. Its id makes it idempotent: a retry reuses the commits of the first request."""
 
     __slots__ = ("answering", "id", "is_journaled", "is_named", "parts")
 
@@ -37,9 +37,9 @@ class TrackedRequest:
         is_named: bool = False,
         is_journaled: bool = False,
     ) -> None:
-        """With ``is_named``, the client has chosen the id and may retry with it.
+        """With ``is_named``, the client has chosen the id, and may retry with it.
 
-        With ``is_journaled``, the end of the request is recorded, so nothing needs to be flushed before.
+        With ``is_journaled``, the end of the request flushes the journal, so edits need not.
         """
         self.id = request_id
         self.answering = answering
@@ -48,24 +48,22 @@ class TrackedRequest:
         self.parts = 0
 
     def part(self, edit: Any) -> Part:
-        """Number the next commit."""
+        """Number the next commit, and return its record."""
         self.parts += 1
         return Part(self.id, self.parts, self.answering(edit) if self.answering is not None else None)
 
 
 class Caller:
-    """The call that a thread works for."""
+    """The call for which a thread works."""
 
-    __slots__ = ("asked", "cause", "delivers", "held", "outer")
+    __slots__ = ("cause", "delivers", "held", "outer", "tracked")
 
     def __init__(self) -> None:
         self.outer = _CALLER.get()  # the caller that the thread returns to
-        self.asked: TrackedRequest | None = None
+        self.tracked: TrackedRequest | None = None
         self.cause: str | None = None  # the id of a journal record
         self.held: Held | None = None  # webhooks that wait for the response
-        self.delivers: Outbox | None = (
-            None  # set while one of its webhooks is at a handler, which may call back
-        )
+        self.delivers: Outbox | None = None  # set while a handler has one of its webhooks, and may call back
 
     def begin_waiting(self) -> None:
         """Let other calls run while this one waits."""
@@ -73,23 +71,23 @@ class Caller:
             self.outer.begin_waiting()
 
     def is_handling(self, outbox: "Outbox") -> bool:
-        """Whether a webhook of this outbox is answered only after this caller is: waiting would deadlock."""
+        """Whether this call is a callback of a webhook of this outbox, so that waiting would deadlock."""
         return self.delivers is outbox or (self.outer is not None and self.outer.is_handling(outbox))
 
 
 _CALLER: Final[ContextVar[Caller | None]] = ContextVar("caller", default=None)
-NOBODY: Final = Caller()
+NO_CALLER: Final = Caller()
 
 
 def caller() -> Caller:
-    """Return the caller that this thread works for."""
-    return _CALLER.get() or NOBODY
+    """Return the caller of this thread."""
+    return _CALLER.get() or NO_CALLER
 
 
 @contextmanager
-def working_for(one: Caller) -> Iterator[None]:
-    """Work for a caller."""
-    token = _CALLER.set(one)
+def working_for(client: Caller) -> Iterator[None]:
+    """Work for a caller inside."""
+    token = _CALLER.set(client)
     try:
         yield
     finally:
@@ -99,7 +97,7 @@ def working_for(one: Caller) -> Iterator[None]:
 def _derived_caller() -> Caller:
     """Derive a caller from the current one, for a part of its work."""
     outer, inner = caller(), Caller()
-    inner.asked, inner.cause, inner.held = outer.asked, outer.cause, outer.held
+    inner.tracked, inner.cause, inner.held = outer.tracked, outer.cause, outer.held
     return inner
 
 

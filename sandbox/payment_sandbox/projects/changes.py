@@ -1,4 +1,4 @@
-"""Changes in an epoch that the clock did not make, and that going back to an earlier moment would lose."""
+"""Changes by clients in an epoch, which a return to an earlier moment would undo."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class Moment(NamedTuple):
 
 
 class ChangeCounter:
-    """Counts changes in an epoch, and names them once there is a moment to go back to."""
+    """A counter of changes in an epoch; after ``watch``, it also records their names."""
 
     def __init__(self) -> None:
         self.is_watched = False
@@ -23,7 +23,7 @@ class ChangeCounter:
         self._newest: deque[str] = deque(maxlen=NAMED_MAX)
 
     def watch(self) -> Moment:
-        """Return the current moment, and name changes from now on."""
+        """Return the current moment, and start naming changes."""
         self.is_watched = True
         return self.moment
 

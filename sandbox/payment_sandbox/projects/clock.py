@@ -30,7 +30,7 @@ class ClockStart(NamedTuple):
         """Read ``running``, ``frozen`` or ``frozen@2027-01-01T00:00:00Z``.
 
         Raises:
-            Invalid: anything else.
+            Invalid: the text has another form.
         """
         expected = "must be running, frozen, or frozen@ with a time, such as frozen@2027-01-01T00:00:00Z"
         if text in (RUNNING, FROZEN):
@@ -46,7 +46,7 @@ class ClockStart(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """The time outside an advance: frozen at the anchor, or running on from it."""
+    """The time outside an advance: frozen at the anchor, or running from the anchor."""
 
     real: RealTime
     anchor: datetime
@@ -65,12 +65,12 @@ class Clock(NamedTuple):
         return RUNNING if self.running else FROZEN
 
     def read(self) -> datetime:
-        """The current time."""
+        """Return the current time."""
         if not self.running:
             return self.anchor
-        passed_seconds = (self.real.monotonic_seconds() - self.anchor_seconds) * self.rate
+        elapsed_seconds = (self.real.monotonic_seconds() - self.anchor_seconds) * self.rate
         try:
-            return self.anchor + timedelta(seconds=passed_seconds)
+            return self.anchor + timedelta(seconds=elapsed_seconds)
         except OverflowError:
             return LAST_MOMENT
 
@@ -89,7 +89,7 @@ class Clock(NamedTuple):
         return self._replace(anchor_seconds=self.anchor_seconds - real_seconds)
 
     def real_seconds_until(self, moment: datetime) -> float | None:
-        """Real time until the clock shows ``moment``; None if only a call can get it there."""
+        """Return the real seconds until the clock shows ``moment``; None if only a call can move it there."""
         now = self.read()
         if moment <= now:
             return 0.0

@@ -1,4 +1,4 @@
-"""The default scenario: customers and banks wait for you, and trigger values make things go wrong."""
+"""The default scenario: customers and banks wait for calls, and trigger values cause failures."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -16,14 +16,14 @@ def default_document() -> dict[str, Any]:
     """Build the document from the methods' trigger values; methods with equal triggers share a rule."""
     return {
         "name": DEFAULT,
-        "description": "Customers and banks wait for you; some e-mail addresses and amounts go wrong.",
+        "description": "Customers and banks wait for you; some e-mail addresses and amounts cause failures.",
         "rules": [*_rules(), *(_rule(trigger, refund=True) for trigger in REFUND.capabilities.triggers)],
     }
 
 
 @cache
 def default_scenario() -> Scenario:
-    """The default scenario, loaded once."""
+    """Load the default scenario once."""
     return load_scenario(default_document(), NAMES)
 
 

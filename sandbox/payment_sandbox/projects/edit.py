@@ -29,7 +29,7 @@ from payment_sandbox.projects.store import ChangeSet, ForOthers
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
-NAME_LENGTH: Final = 8  # characters of an id in texts for people
+NAME_LENGTH: Final = 8  # characters of an id in texts
 ANSWERED_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
@@ -37,7 +37,7 @@ IfMatch = Callable[[str], bool]
 
 
 class Edit:
-    """Copies to edit, and the consequences; created by ``Project.edit`` with the state lock held."""
+    """Copies of records to change, and the effects of the changes; created by ``Project.edit``."""
 
     def __init__(self, epoch: Epoch, now: datetime, caller: Caller) -> None:
         self.epoch = epoch
@@ -58,7 +58,7 @@ class Edit:
         self._credentials: list[Credential] = []
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
-        self._changes: list[str] = []  # names, for ``ChangeCounter``
+        self._changes: list[str] = []  # the names for ``ChangeCounter``
         self._attempts = 0
         self._part: Part | None = None  # the commit of a tracked request
 
@@ -69,14 +69,14 @@ class Edit:
 
     @property
     def terms(self) -> Terms:
-        """The part of the project that a payment method may use."""
+        """The parts of the project that payment methods may use."""
         return self.epoch.terms(self.now, self.settings, self.ids)
 
     def order(self, order_id: str) -> Order:
         """Return a copy of an order to edit; every call returns the same copy.
 
         Raises:
-            Unknown: there is no such order in the project.
+            Unknown: the project has no such order.
         """
         order = self.orders.get(order_id)
         if order is None:
@@ -84,10 +84,10 @@ class Edit:
         return order
 
     def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
-        """Like ``order``, but refuse an order that has changed since the merchant read it.
+        """Return a copy of an order to edit, unless the order has changed since the merchant read it.
 
         Raises:
-            Unknown: there is no such order in the project.
+            Unknown: the project has no such order.
             OrderChanged: its ETag does not match (SET-33).
         """
         etag = self.epoch.etag(self.epoch.find_order(order_id))
@@ -96,14 +96,14 @@ class Edit:
         return self.order(order_id)
 
     def delivery(self, delivery_id: str) -> Delivery | None:
-        """The newest version of a webhook, including this edit."""
+        """Return the newest version of a webhook, including this edit."""
         return self._deliveries.get(delivery_id) or self.epoch.store.delivery(delivery_id)
 
     def qr_request(self, qr_id: str) -> QrRequest:
-        """The newest version of a QR request, including this edit.
+        """Return the newest version of a QR request, including this edit.
 
         Raises:
-            Unknown: the project has none with this id.
+            Unknown: the project has no such QR request.
         """
         return self._qr_requests.get(qr_id) or self.epoch.find_qr_request(qr_id)
 
@@ -114,7 +114,7 @@ class Edit:
         return order
 
     def move_order(self, order: Order, trigger: Trigger) -> None:
-        """Set the order's next status; its webhook is sent later."""
+        """Set the order's next status, and prepare its webhook."""
         self._moves.append(move(order, trigger, self.now))
 
     def move_transaction(self, transaction: Transaction, trigger: Trigger) -> None:
@@ -129,7 +129,7 @@ class Edit:
         self.records.note_event(event.id)
 
     def decide(self, transaction_id: str, subject: Subject) -> Mapping[str, Any]:
-        """Ask the scenario for the outcome of an attempt; a rehearsal takes precedence."""
+        """Return the scenario's outcome for an attempt; a rehearsal takes precedence."""
         decided = self.epoch.rehearsal.decide(subject)
         if decided is not None:
             return {key: value for key, value in decided.items() if key in subject.outcome_keys}
@@ -158,13 +158,13 @@ class Edit:
         self._deliveries[delivery.id] = delivery
 
     def send(self, delivery_id: str) -> None:
-        """Send a webhook now, unless it was dropped to make room for newer ones."""
+        """Send a webhook now, unless it was dropped to make room for newer webhooks."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
 
     def resend(self, delivery_id: str, changed: Changed) -> None:
-        """Resend a webhook, with the changes that a person asked for."""
+        """Resend a webhook with manual changes."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed))
@@ -175,16 +175,16 @@ class Edit:
             self.finished_jobs.append(queued.job)
 
     def release_swapped(self) -> bool:
-        """Send the webhooks that a ``swap`` has held back; True if there were any."""
-        waiting = self.state.swapped
-        if waiting:
+        """Send the webhooks deferred by a ``swap``; return False if there are none."""
+        deferred = self.state.swapped
+        if deferred:
             self.state = self.state._replace(swapped=())
-        for delivery_id in waiting:
+        for delivery_id in deferred:
             self.send(delivery_id)
-        return bool(waiting)
+        return bool(deferred)
 
     def note_scan_form(self, form_id: str, order_id: str) -> None:
-        """Remember the order that a form of the QR page has created."""
+        """Record the order that a form of the QR page created."""
         self._scan_forms[form_id] = order_id
 
     def record_action(
@@ -206,13 +206,13 @@ class Edit:
         self.records.publish(kind, data)
 
     def plan(self) -> ChangeSet | None:
-        """Number the new versions and create their webhooks; None if the edit is a no-op."""
+        """Build the change set, with new versions and webhooks; return None if the edit is a no-op."""
         self._drop_unchanged()
         for order in self.orders.values():
             order.version += 1
             order.modified = self.now
         for order_id, status in self._reached():
-            self._owe(self.orders[order_id], status)
+            self._add_webhook(self.orders[order_id], status)
         if self.epoch.changes.is_watched:
             self._note_changes()
         self._end_faults()
@@ -230,15 +230,15 @@ class Edit:
         )
         if self._is_empty(change):
             return None
-        asked = self.caller.asked
-        if asked is not None and (self.epoch.store.is_shared or asked.is_named):
-            self._part = asked.part(self)
+        tracked = self.caller.tracked
+        if tracked is not None and (self.epoch.store.is_shared or tracked.is_named):
+            self._part = tracked.part(self)
         if self.epoch.store.is_shared:
             change = self._with_others(change)
         return self._with_state(change)
 
     def apply(self, change: ChangeSet) -> bool:
-        """Apply the change in memory; True if the next agenda entry is now due earlier."""
+        """Apply the change in memory; return True if the next agenda entry is now due earlier."""
         epoch = self.epoch
         timeline = epoch.timeline
         before = timeline.head()
@@ -265,7 +265,7 @@ class Edit:
         return after is not None and (before is None or after.at < before.at)
 
     def _note_answer(self) -> None:
-        """Keep the response in memory for a retry, unless the store keeps it."""
+        """Save the response in memory for a retry, unless the store saves it."""
         part, answered = self._part, self.epoch.answered
         if part is None or part.answer is None or self.epoch.store.is_shared:
             return
@@ -274,7 +274,7 @@ class Edit:
             answered.popitem(last=False)
 
     def record(self, real_at: datetime) -> Iterator[Published]:
-        """Add the records of this edit to the journal; yields the events to publish."""
+        """Add the records of this edit to the journal, and yield the events to publish."""
         return self.records.record(self.orders.values(), list(self._moved()), self.now, real_at)
 
     @property
@@ -301,7 +301,7 @@ class Edit:
         return len(self._created)
 
     def _drop_unchanged(self) -> None:
-        """Give unchanged orders no new version."""
+        """Drop unchanged orders, which need no new version."""
         for order_id in [order_id for order_id in self.orders if order_id not in self._created]:
             if self.orders[order_id] == self.epoch.store.order(order_id):
                 del self.orders[order_id]
@@ -326,7 +326,7 @@ class Edit:
             yield f"QR request {qr_id[:NAME_LENGTH]} ({'created' if is_new else 'scanned'})"
         for _, command in self._scheduled:
             if isinstance(command, Resend):
-                yield f"a webhook of order {command.order_id[:NAME_LENGTH]} (to be sent again)"
+                yield f"a webhook of order {command.order_id[:NAME_LENGTH]} (to be resent)"
 
     def _changed_state(self) -> Iterator[str]:
         """Name the settings, scenario and faults that this edit changes."""
@@ -337,7 +337,7 @@ class Edit:
         if after.scenario is not before.scenario:
             yield f"scenario {after.scenario.name}"
         if after.faults.document is not before.faults.document:
-            yield "faults (set)"
+            yield "faults (replaced)"
         elif (
             after.faults.uses != before.faults.uses
             or after.scenario_faults.uses != before.scenario_faults.uses
@@ -345,7 +345,7 @@ class Edit:
             yield "faults (counted a request)"
 
     def _end_faults(self) -> None:
-        """Remove the faults of orders at rest: such a fault ends with its order."""
+        """Remove the faults of orders at rest."""
         named = self.state.faults.orders
         if not named:
             return
@@ -385,7 +385,7 @@ class Edit:
         return not (any(change[:5]) or self.finished or has_jobs) and self.state is self.epoch.state
 
     def _with_others(self, change: ChangeSet) -> ChangeSet:
-        """Add the facts that other servers need: the webhooks to send, and the time of the next due entry."""
+        """Add the data for other servers: the webhooks to send, and the time of the next due entry."""
         sequence = self.epoch.timeline.sequence + len(change.dues)
         self.to_send = [
             queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
@@ -401,16 +401,16 @@ class Edit:
         return change._replace(others=others)
 
     def _due_in_seconds(self, dues: tuple[Due[Command], ...]) -> float | None:
-        """Real time until the next agenda entry is due; None if only a call can move the clock there."""
+        """Return the real seconds until the next due entry; None if only a call can move the clock there."""
         finished = set(self.finished)
-        first = (due.at for due in self.epoch.timeline.first() if due.sequence not in finished)
+        first = (due.at for due in self.epoch.timeline.in_order() if due.sequence not in finished)
         times = [at for at in (next(first, None), *(due.at for due in dues)) if at is not None]
         if not times:
             return None
         return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
     def _reached(self) -> Iterator[tuple[str, str]]:
-        """List the orders that need a webhook, each with the status to report."""
+        """Yield the orders that need a webhook, each with the status to report."""
         for order_id in self._created:
             status = self.orders[order_id].status
             if status != OrderStatus.NEW:
@@ -420,14 +420,14 @@ class Edit:
                 yield moved.subject_id, moved.after
 
     def _moved(self) -> Iterator[Moved]:
-        """The status changes of orders, as published."""
+        """Yield the status changes of orders for events."""
         for order_id in self._created:
             yield Moved(order_id, None, self.orders[order_id].status)
         for moved in self._moves:
             if moved.subject_id not in self._created:
                 yield Moved(moved.subject_id, moved.before, moved.after)
 
-    def _owe(self, order: Order, status: str) -> None:
+    def _add_webhook(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to
         if url is not None:
             delivery = Delivery(self.ids.uuid("delivery"), order.id, url, status, self.now)

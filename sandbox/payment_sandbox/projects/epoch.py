@@ -34,7 +34,7 @@ TIDY_AT_LEAST: Final = 1000
 
 
 class State(NamedTuple):
-    """The part of an epoch that is small enough to be replaced as a whole."""
+    """The small part of an epoch that each edit replaces as a whole."""
 
     base_settings: Settings
     settings: Settings  # including those of the active scenario
@@ -43,7 +43,7 @@ class State(NamedTuple):
     faults: Faults  # in addition to the scenario's
     clock: Clock
     rule_uses: Mapping[int, int] = {}
-    swapped: tuple[str, ...] = ()  # deliveries held back until the next one has gone
+    swapped: tuple[str, ...] = ()  # deliveries deferred until another webhook is sent
 
     @classmethod
     def first(cls, settings: Settings, clock: Clock) -> "State":
@@ -55,7 +55,7 @@ class State(NamedTuple):
         """Return the state with another scenario, whose settings apply while it is active (SCN-07).
 
         Raises:
-            Invalid: the scenario has a setting that does not exist.
+            Invalid: the scenario has an unknown setting.
         """
         settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
         faults = Faults.of(scenario)
@@ -65,7 +65,7 @@ class State(NamedTuple):
         """Return the state with some settings changed (CTL-01).
 
         Raises:
-            Invalid: lists every wrong setting.
+            Invalid: lists every invalid setting.
         """
         base = read_settings(data, self.base_settings)
         settings = read_settings(dict(self.scenario.settings), base, "settings")
@@ -102,22 +102,22 @@ class Epoch:
         self.journal = Journal(events.masking, is_stored=store.is_durable)
         store.share(self.journal)
         self.set_aside: dict[int, SetAside] = {}  # by sequence number
-        self.finished: list[int] = []  # sequence numbers that the store still has to delete
+        self.finished: list[int] = []  # sequence numbers to delete from the store
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
-        self.tidied = 0  # how many entries the current cleanup has looked at
-        self.over: list[int] = []  # sequence numbers of those that are obsolete
+        self.checked_entries = 0  # the number of entries checked by the current cleanup
+        self.obsolete: list[int] = []  # sequence numbers of obsolete entries
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
         self.advances = 0  # finished advances; each change of the clock counts as one
-        self.is_stopping = False  # a call has asked the current advance to stop
+        self.is_stopping = False  # a call has requested a stop of the current advance
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
-        self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
+        self.scan_forms: OrderedDict[str, str] = OrderedDict()  # created orders by form id
         self.answered: OrderedDict[str, str] = (
             OrderedDict()
-        )  # responses by Idempotency-Key, unless the store keeps them
+        )  # responses by Idempotency-Key, unless the store saves them
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
@@ -130,7 +130,7 @@ class Epoch:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no webhook is waiting to be sent or under way."""
+        """Whether no webhook is queued or in flight."""
         return self.outbox.is_idle and not self.store.has_jobs()
 
     def now(self) -> datetime:
@@ -143,7 +143,7 @@ class Epoch:
     def owed(self) -> Iterator[QueuedDelivery]:
         """Yield the webhooks to send now, with new numbers.
 
-        A pending webhook that is neither on the agenda nor held back by a ``swap`` was under way.
+        A pending webhook that is neither on the agenda nor deferred by a ``swap`` was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
         later |= set(self.state.swapped)
@@ -153,10 +153,10 @@ class Epoch:
                 yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
 
     def find_order(self, order_id: str) -> Order:
-        """The newest version of an order or refund.
+        """Return the newest version of an order or refund.
 
         Raises:
-            Unknown: the project has none with this id.
+            Unknown: the project has no such order.
         """
         order = self.store.order(order_id)
         if order is None:
@@ -164,10 +164,10 @@ class Epoch:
         return order
 
     def find_qr_request(self, qr_id: str) -> QrRequest:
-        """A QR request.
+        """Return a QR request.
 
         Raises:
-            Unknown: the project has none with this id.
+            Unknown: the project has no such QR request.
         """
         request = self.store.qr_request(qr_id)
         if request is None:
@@ -175,7 +175,7 @@ class Epoch:
         return request
 
     def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
-        """The part of the project that a payment method may use; an edit passes its time and its copies."""
+        """Return the parts of the project that payment methods may use; an edit passes its own versions."""
         settings = settings or self.state.settings
         return Terms(
             now,
@@ -187,12 +187,12 @@ class Epoch:
         )
 
     def etag(self, order: Order) -> str:
-        """The ETag of an order: it changes with every edit and with the presentation settings."""
-        number = f".{self.number}" if self.number else ""  # a restored epoch reuses ids of earlier ones
+        """Return the ETag of an order; it depends on the version and on the presentation settings."""
+        number = f".{self.number}" if self.number else ""  # a restored epoch reuses ids of earlier epochs
         return f"{order.id[:8]}-{order.version}{self.state.settings.presentation}{number}"
 
     def counters(self, state: State, ids: Ids, sequence: int, now: datetime) -> Counters:
-        """The counters that a durable store saves in addition to records."""
+        """Return the counters that a durable store saves in addition to records."""
         return Counters(
             now=now,
             clock_mode=state.clock.mode,

@@ -10,7 +10,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
 from payment_sandbox.projects.slots import Slots
 
-EVENTS_KEPT_MAX: Final = 1000
+EVENTS_STORED_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
 LENGTHY: Final = (str, list, dict)
 TOO_LONG: Final = "(too long to repeat)"
@@ -24,7 +24,7 @@ Build = Callable[[], Mapping[str, Any]]
 
 
 class Event(NamedTuple):
-    """One thing that happened: ``status``, ``webhook``, ``request``, ``clock``, ``decision``, ..."""
+    """An event, such as ``status``, ``webhook``, ``request``, ``clock`` or ``decision``."""
 
     number: int
     kind: str
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """A stored event; costly data is built when the event is read."""
+    """A stored event; expensive data is built when the event is read."""
 
     number: int
     kind: str
@@ -50,7 +50,7 @@ class StoredEvent(NamedTuple):
 
 
 class MaskedFacts(Mapping[str, Any]):
-    """The data of an event, masked value by value on access, for readers who need little of it."""
+    """The data of an event, masked value by value on access, for readers of few values."""
 
     __slots__ = ("_data", "_masking")
 
@@ -72,7 +72,7 @@ class MaskedFacts(Mapping[str, Any]):
 
 
 class _Waiting:
-    """A group of threads that wait for the same events, and the number of the newest of these events."""
+    """A group of threads that wait for the same events, with the number of the newest such event."""
 
     __slots__ = ("condition", "count", "number")
 
@@ -83,7 +83,7 @@ class _Waiting:
 
 
 class Events:
-    """Keeps the newest events, and wakes the threads that wait for the next one.
+    """The newest events of a project, with wake-ups for the threads that wait for the next event.
 
     Secrets are masked when an event is read, because most events never are.
     """
@@ -92,16 +92,16 @@ class Events:
         self.masking = masking or Masking()
         self._lock = cast(Any, ranked_lock(EVENTS))
         self._changed = Condition(self._lock)
-        self._for_anything = _Waiting(self._changed)
+        self._any_event = _Waiting(self._changed)
         self._of_orders: dict[str, _Waiting] = {}  # waiting threads, by order
-        self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_STORED_MAX)
         self.number = 0
         self.is_ended = False
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
         self.slots = Slots()
         self.outbound: deque[tuple[str, Mapping[str, Any], Build | None]] | None = None
-        """The newest events that other servers do not have yet; None if there are no other servers."""
+        """The events to send to other servers; None for a single server."""
         self._waiting_count = 0
         self._nudges = 0
 
@@ -118,7 +118,7 @@ class Events:
 
     @contextmanager
     def watched(self) -> Iterator[int]:
-        """Count the caller as a watcher; yields the number of the newest event so far."""
+        """Count the caller as a watcher; yield the number of the newest event."""
         with self._changed:
             self.watchers += 1
         try:
@@ -132,10 +132,10 @@ class Events:
         self._add(kind, _shortened(data))
 
     def publish_lazily(self, kind: str, build: Build) -> None:
-        """Add an event whose data is costly to build and rarely read; nobody waits for it."""
+        """Add an event with expensive, rarely read data; no thread waits for such an event."""
         self._add(kind, {}, build)
 
-    def take_in(self, kind: str, data: Mapping[str, Any]) -> None:
+    def add_remote(self, kind: str, data: Mapping[str, Any]) -> None:
         """Add an event of another server."""
         self._append(kind, data, None)
 
@@ -155,7 +155,7 @@ class Events:
         with self._changed:
             self.is_ended = True
             self._wake()
-            self._listeners.clear()  # they may refer to the project
+            self._listeners.clear()  # they may reference the project
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Register a listener, which is called at each event; it must return at once."""
@@ -168,7 +168,7 @@ class Events:
             self._listeners.remove(listener)
 
     def wait_beyond(self, number: int, timeout_seconds: float, order_id: str | None = None) -> bool:
-        """Wait for an event after ``number``, or a nudge; False on timeout or after ``end``.
+        """Wait for an event after ``number``, or a nudge; return False on timeout or after ``end``.
 
         With an ``order_id``, events about other orders do not end the wait.
         """
@@ -185,9 +185,9 @@ class Events:
 
     @contextmanager
     def _waiting(self, order_id: str | None) -> "Iterator[_Waiting]":
-        """Join the group of threads that wait for this order, or for anything; an empty group is removed."""
+        """Join the threads that wait for this order, or for any event; remove an empty group."""
         if order_id is None:
-            yield self._for_anything
+            yield self._any_event
             return
         waiting = self._of_orders.get(order_id)
         if waiting is None:
@@ -200,17 +200,17 @@ class Events:
             if not waiting.count:
                 del self._of_orders[order_id]
 
-    def first_kept(self) -> int:
-        """The number of the oldest stored event, or of the next event if none is stored."""
+    def oldest_number(self) -> int:
+        """Return the number of the oldest stored event, or of the next event if none is stored."""
         with self._changed:
             return self.number - len(self._newest) + 1
 
     def beyond(self, number: int) -> list[Event]:
-        """The stored events after ``number``, masked."""
+        """Return the stored events after ``number``, masked."""
         return self.masking.record([stored.read() for stored in self._beyond(number)])
 
     def stored_beyond(self, number: int, kinds: Container[str]) -> list[StoredEvent]:
-        """The stored events of these kinds after ``number``, unread: for callers who need little of them."""
+        """Return the stored events of these kinds after ``number``, unread, for readers of few values."""
         return [stored for stored in self._beyond(number) if stored.kind in kinds]
 
     def _beyond(self, number: int) -> list[StoredEvent]:
@@ -219,12 +219,12 @@ class Events:
             return [self._newest[-index] for index in range(count, 0, -1)]
 
     def _wake(self, order_id: str | None = None) -> None:
-        """Wake the threads that wait for anything and those that wait for this order; None: for any order."""
+        """Wake the threads that wait for any event or for this order; None means all orders."""
         of_order = self._of_orders.get(order_id) if order_id is not None else None
         concerned = [of_order] if of_order is not None else []
         if order_id is None:
             concerned = list(self._of_orders.values())
-        for waiting in (self._for_anything, *concerned):
+        for waiting in (self._any_event, *concerned):
             waiting.number = self.number
             waiting.condition.notify_all()
         for listener in self._listeners:
@@ -232,7 +232,7 @@ class Events:
 
 
 def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace long values, such as settings and faults, by a remark."""
+    """Replace long values, such as settings and faults, with a remark."""
     return {
         name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _short(value)
         for name, value in data.items()

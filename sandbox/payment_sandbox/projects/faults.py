@@ -1,4 +1,4 @@
-"""Faults of requests and webhooks, and the use of each."""
+"""Faults of requests and webhooks, and the uses of each fault."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,14 +17,14 @@ FORM: Final = FaultsForm()
 
 
 class Use(NamedTuple):
-    """The number of requests that a fault has matched, and the times of the latest under a rate limit."""
+    """The number of requests that match a fault, and the times of recent requests under a rate limit."""
 
     asked: int = 0
     recent: tuple[datetime, ...] = ()
 
 
 class Faults(NamedTuple):
-    """Faults of requests and webhooks, and how many requests each fault has matched."""
+    """Faults of requests and webhooks, with the uses of each request fault."""
 
     faults: Sequence[FaultRule]
     webhooks: Sequence[WebhookRule]
@@ -51,11 +51,11 @@ class Faults(NamedTuple):
     def unused(
         cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
     ) -> "Faults":
-        """Return faults that have not matched any request yet."""
+        """Create faults without uses."""
         return cls(faults, webhooks, document, (Use(),) * len(faults))
 
     def carried_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
-        """Keep the uses of rules that were there ``before``; the rules in ``fresh`` start at zero."""
+        """Carry over the uses of rules that existed ``before``; the rules in ``fresh`` start at zero."""
         rules, old = self.document.get("faults", []), list(before.document.get("faults", []))
         uses = []
         for rule in rules:
@@ -77,7 +77,7 @@ class Faults(NamedTuple):
         return self._replace(uses=known + self.uses[len(known) :])
 
     def match(self, method: str, path: str, now: datetime) -> tuple[Fault | None, "Faults"]:
-        """Return the fault that this request meets, if any, and the faults with the request counted."""
+        """Return the fault of this request, if any, and the faults with the request counted."""
         matched: Fault | None = None
         uses = list(self.uses)
         for index, rule in enumerate(self.faults):
@@ -94,7 +94,7 @@ class Faults(NamedTuple):
         return matched, self._replace(uses=tuple(uses))
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """Return the effect on the next attempt of a delivery; None if it goes to the merchant as usual."""
+        """Return the effect on the next attempt of a delivery; None for a normal delivery."""
         for rule in self.webhooks:
             if rule.holds(delivery):
                 return rule.effect
@@ -102,7 +102,7 @@ class Faults(NamedTuple):
 
     @property
     def active(self) -> int:
-        """The number of rules that can still apply: an ``nth`` fault is spent after its last request."""
+        """The number of rules that can still apply: a fault with ``nth`` is spent after its last request."""
         return len(self.webhooks) + sum(not self.is_spent(index) for index in range(len(self.faults)))
 
     def is_spent(self, index: int) -> bool:
@@ -112,11 +112,11 @@ class Faults(NamedTuple):
 
     @property
     def orders(self) -> frozenset[str]:
-        """The orders that webhook rules name."""
+        """The orders in webhook rules."""
         return frozenset(rule.order_id for rule in self.webhooks if rule.order_id is not None)
 
     def without(self, orders: AbstractSet[str]) -> "Faults":
-        """Remove the rules that name these orders."""
+        """Remove the rules for these orders."""
         if self.orders.isdisjoint(orders):
             return self
         pairs = zip(self.webhooks, self.document["webhooks"], strict=True)
@@ -125,13 +125,16 @@ class Faults(NamedTuple):
         return self._replace(webhooks=tuple(rule for rule, _ in remaining), document=document)
 
     def refuse_unknown_orders(self, is_known: Callable[[str], bool], path: str = "") -> None:
-        """Refuse rules for unknown orders, because such a rule would never be removed.
+        """Refuse rules for unknown orders, which would never be removed.
 
         Raises:
-            Invalid: a rule names an order that is not known.
+            Invalid: a rule names an unknown order.
         """
         unknown = [
-            Violation(f"{path}webhooks[{index}].when.order_id", f"there is no order {rule.order_id!r} here")
+            Violation(
+                f"{path}webhooks[{index}].when.order_id",
+                f"there is no order {rule.order_id!r} in this project",
+            )
             for index, rule in enumerate(self.webhooks)
             if rule.order_id is not None and not is_known(rule.order_id)
         ]

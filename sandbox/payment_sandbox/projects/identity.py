@@ -6,11 +6,11 @@ from payment_sandbox.projects.clock import ClockStart
 
 
 class Identity(NamedTuple):
-    """The ids and the key of a project; the key is stored as a digest only."""
+    """The ids and the key of a project; only the digest of the key is stored."""
 
     project_id: str
     merchant_id: str
     key_digest: str
     start: ClockStart
-    has_fixed_key: bool = False  # the user chose the key, and may choose it again
-    origin: str = ""  # random, because another server with the same seed has the same ids
+    has_fixed_key: bool = False  # a user-chosen key, which may be chosen again
+    origin: str = ""  # random; servers with the same seed have the same ids

@@ -27,11 +27,11 @@ class Job:
 
 
 NextRun = Callable[[Job, datetime], datetime]
-"""Chooses when a job runs next, at its time or later, given the time of the next event or the end."""
+"""Chooses the time of a job's next run, given the time of the next event or of the advance's end."""
 
 
 class Jobs:
-    """The jobs of an epoch. They are not part of its state, because another process could not run them."""
+    """The jobs of an epoch; they are not stored, because only this process can run them."""
 
     def __init__(self) -> None:
         self._jobs: list[Job] = []
@@ -45,14 +45,14 @@ class Jobs:
         self._jobs.append(job)
 
     def planned(self) -> list[Job]:
-        """The jobs in the order of their next runs."""
+        """Return the jobs in the order of their next runs."""
         return sorted(self._jobs, key=lambda job: job.at)
 
     def take(self, until: datetime | None, before: datetime | None, next_run: NextRun) -> Job | None:
         """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
 
-        Without either, no job is due: jobs alone do not keep an advance going. The job is planned again until
-        the calendar ends. ``next_run`` may skip runs of it.
+        Without either, no job is due: jobs alone do not prolong an advance. The job is rescheduled until the
+        calendar ends; ``next_run`` may skip runs.
         """
         limits = [limit for limit in (until, before) if limit is not None]
         if not limits or not self._jobs:

@@ -20,15 +20,15 @@ from payment_sandbox.scenarios.near_misses import explain
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
 VIA_SCENARIO: Final = "scenario"
-MERCHANT: Final = "merchant"  # acts by hand, in the dashboard
+MERCHANT: Final = "merchant"  # manual actions in the dashboard
 VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
 
-PATH_KEPT_MAX: Final = 1000
-BODY_KEPT_BYTES: Final = 16_384
-HEADER_KEPT_MAX: Final = 500  # characters
+PATH_LENGTH_MAX: Final = 1000
+JOURNAL_BODY_BYTES: Final = 16_384
+HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
-MARGIN: Final = 600  # characters stored beyond a cut, so that a secret at the cut is whole when it is masked
+MARGIN: Final = 600  # characters stored beyond a cut, so that masking sees a secret at the cut as a whole
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
 REFUSED: Final = 400
@@ -43,14 +43,14 @@ def as_plain(record: Any) -> dict[str, Any]:
     return {**record._asdict(), "at": timestamp(record.at), "real_at": timestamp(record.real_at)}
 
 
-def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
-    """Select the headers that a journal keeps: all but those that hold keys."""
-    kept = [
-        (name, value[: HEADER_KEPT_MAX + MARGIN])
+def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    """Drop the headers with keys, which a journal must not store."""
+    stored = [
+        (name, value[: HEADER_VALUE_MAX + MARGIN])
         for name, value in headers
         if name.lower() not in SECRET_HEADERS
     ]
-    return tuple(kept)
+    return tuple(stored)
 
 
 def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
@@ -74,7 +74,7 @@ Cut = TypeVar("Cut", str, bytes)
 
 
 def cut_text(masked: Cut, stored: Cut, length_max: int) -> Cut:
-    """Cut a masked text; if the stored text was cut, drop its end, where part of a secret may be left."""
+    """Cut a masked text; if the stored text was cut, drop its end, which may contain part of a secret."""
     if len(stored) < length_max + MARGIN:
         return masked[:length_max]
     return masked[: min(length_max, max(0, len(masked) - MARGIN))]
@@ -84,7 +84,7 @@ def _cut_headers(
     masked: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (name, cut_text(value, before, HEADER_KEPT_MAX))
+        (name, cut_text(value, before, HEADER_VALUE_MAX))
         for (name, value), (_, before) in zip(masked, stored, strict=True)
     )
 
@@ -124,20 +124,20 @@ class JournalEntry(NamedTuple):
     def cut(self, stored: "JournalEntry") -> "JournalEntry":
         """Cut the long values of this masked entry; ``stored`` is the entry before masking.
 
-        Secrets are masked before values are cut; otherwise part of a secret could be left.
+        Values are cut after masking, because a cut secret could not be recognized.
         """
         return self._replace(
-            path=cut_text(self.path, stored.path, PATH_KEPT_MAX),
-            query=cut_text(self.query, stored.query, PATH_KEPT_MAX),
-            order_id=cut_text(self.order_id or "", stored.order_id or "", PATH_KEPT_MAX) or None,
-            request=cut_text(self.request, stored.request, BODY_KEPT_BYTES),
-            response=cut_text(self.response, stored.response, BODY_KEPT_BYTES),
+            path=cut_text(self.path, stored.path, PATH_LENGTH_MAX),
+            query=cut_text(self.query, stored.query, PATH_LENGTH_MAX),
+            order_id=cut_text(self.order_id or "", stored.order_id or "", PATH_LENGTH_MAX) or None,
+            request=cut_text(self.request, stored.request, JOURNAL_BODY_BYTES),
+            response=cut_text(self.response, stored.response, JOURNAL_BODY_BYTES),
             request_headers=_cut_headers(self.request_headers, stored.request_headers),
             response_headers=_cut_headers(self.response_headers, stored.response_headers),
         )
 
     def summary(self) -> dict[str, Any]:
-        """The fields that an event repeats."""
+        """Return the fields for an event."""
         return {
             "id": self.id,
             "method": self.method,
@@ -153,7 +153,7 @@ class JournalEntry(NamedTuple):
         }
 
     def error(self) -> str | None:
-        """The type and sentence of a refusal; None if the request succeeded or its body was cut."""
+        """Return type and sentence of a refusal; None if the request succeeded or its body was cut."""
         if self.status is None or self.status < REFUSED:
             return None
         try:
@@ -221,21 +221,21 @@ class Failure(NamedTuple):
 
 
 class RecordedDecision(NamedTuple):
-    """The decision of a scenario for an attempt, or its explanation if a store has read it back."""
+    """The decision of a scenario for an attempt; after a restart, only its explanation."""
 
     id: str
     transaction_id: str
-    decision: Mapping[str, Any] | ScenarioDecision  # a mapping if read from a store
+    decision: Mapping[str, Any] | ScenarioDecision  # the explanation, if read from a store
 
     def explanation(self) -> Mapping[str, Any]:
-        """The rule that decided, or the nearest miss and its differences."""
+        """Return the deciding rule, or the nearest rule and its differences."""
         return explain(self.decision) if isinstance(self.decision, ScenarioDecision) else self.decision
 
 
 class Reconfigured(NamedTuple):
     """A change of settings or scenario; ``before`` holds the previous values.
 
-    For settings, only the replaced values; None if they were too long to keep.
+    For settings, these are only the replaced values; None if they are too long to store.
     """
 
     id: str
@@ -247,13 +247,13 @@ class Reconfigured(NamedTuple):
 
 ENTRIES_MAX: Final = 10_000
 CHOICES_MAX: Final = 1000
-OF_THE_ORIGINAL: Final = ("name", "webhook_url", "forward_to")
-"""The settings that a replay does not copy: it has its own name, and sends no webhook."""
+NOT_REPLAYED: Final = ("name", "webhook_url", "forward_to")
+"""The settings that a replay does not copy: a replay has its own name, and sends no webhooks."""
 DIGITS_BELOW: Final = 10**11
 TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
 LONG_NUMBER: Final = re.compile("[g-v]+")
-UNSTORED_MAX: Final = 50_000  # records, if the store takes none
+UNSTORED_MAX: Final = 50_000  # records, if the store does not save them
 
 Record = (
     JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | RecordedDecision | Reconfigured
@@ -267,7 +267,7 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     "decision": RecordedDecision,
     "choice": Reconfigured,
 }
-"""The kinds of records, by the beginning of their ids."""
+"""The kinds of records, by the prefix of their ids."""
 
 
 def number_of(record: Record) -> int:
@@ -284,13 +284,13 @@ def number_in(record_id: str) -> int:
 
 
 def _spelled(number: int) -> str:
-    """Spell a number for an id; a long one in letters, or it would be masked as a card number."""
+    """Spell a number for an id; long numbers in letters, because digits could be masked as a card number."""
     if number < DIGITS_BELOW:
         return str(number)
     return f"{number:x}".translate(TO_LETTERS)
 
 
-Wanted = Callable[[JournalEntry], bool]
+EntryFilter = Callable[[JournalEntry], bool]
 """A filter for entries."""
 
 
@@ -310,7 +310,7 @@ class Records:
         self.dropped = 0  # requests
 
     def of(self, kind: type[AnyRecord]) -> Collection[AnyRecord]:
-        """The records of a kind, oldest first."""
+        """Return the records of a kind, oldest first."""
         records: Any = self.decided.values() if kind is RecordedDecision else self._by_kind[kind]
         return cast(Collection[AnyRecord], records)
 
@@ -323,10 +323,10 @@ class Records:
             else:
                 by_kind.setdefault(type(record), {})[number_of(record)] = record
         for kind, merged in by_kind.items():
-            kept = self._by_kind[kind]
-            merged |= {number_of(record): record for record in kept}
-            kept.clear()
-            kept.extend(merged[number] for number in sorted(merged))
+            records_of_kind = self._by_kind[kind]
+            merged |= {number_of(record): record for record in records_of_kind}
+            records_of_kind.clear()
+            records_of_kind.extend(merged[number] for number in sorted(merged))
 
     def add(self, records: Iterable[Record]) -> None:
         """Add records, oldest first."""
@@ -334,21 +334,21 @@ class Records:
             if isinstance(record, RecordedDecision):
                 self.decided[record.transaction_id] = record
                 continue
-            kept = self._by_kind[type(record)]
-            self.dropped += isinstance(record, JournalEntry) and len(kept) == ENTRIES_MAX
-            kept.append(record)
+            same_kind = self._by_kind[type(record)]
+            self.dropped += isinstance(record, JournalEntry) and len(same_kind) == ENTRIES_MAX
+            same_kind.append(record)
         while len(self.decided) > ENTRIES_MAX:
             self.decided.popitem(last=False)
 
 
 class Journal:
-    """Keeps the newest records of each kind, and counts the dropped requests.
+    """The newest records of each kind, and the number of dropped requests.
 
-    Secrets are masked when a request or action is read, because most never are.
+    Secrets are masked when a record is read, because most records never are.
     """
 
     def __init__(self, masking: Masking, *, is_stored: bool = False) -> None:
-        """If it ``is_stored``, new records also wait for ``take_unstored``."""
+        """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
         self._masking = masking
         self._numbers: Iterator[int] = count(1)
         self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records of other servers
@@ -361,23 +361,23 @@ class Journal:
         self._reading = Lock()
 
     def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
-        """Share the journal: draw numbers unique among servers, and read the records of other servers."""
+        """Share the journal: draw numbers unique among servers, and read records of other servers."""
         self._numbers, self._read_newer = numbers, read_newer
 
     def expire(self) -> None:
-        """Read the records of other servers before the next read."""
+        """Force the next read to load the records of other servers."""
         self._is_stale = True
 
     def next_id(self, kind: str) -> str:
-        """Draw an id for a record, such as ``request-7``; numbers grow in the order of the beginnings."""
+        """Draw an id for a record, such as ``request-7``; numbers grow in the order of the starts."""
         return f"{kind}-{_spelled(next(self._numbers))}"
 
     def mark(self) -> int:
-        """Draw a number: records of anything that begins later have higher numbers."""
+        """Draw a number; all later records have higher numbers."""
         return next(self._numbers)
 
-    def go_on_from(self, other: "Journal", number: int) -> None:
-        """Start with another journal's records up to a number, as if a store had kept them."""
+    def copy_from(self, other: "Journal", number: int) -> None:
+        """Start with another journal's records up to a number."""
         records = [record for kind in RECORDS.values() for record in other.of(kind)]
         records = sorted((record for record in records if number_of(record) <= number), key=number_of)
         self.add(records)
@@ -385,13 +385,13 @@ class Journal:
         if self._read_newer is None:
             self._numbers = count(number + 1)
 
-    def go_on_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
-        """Start after a number; ``read`` loads the records up to it, oldest first, when they are needed."""
+    def continue_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
+        """Start after a number; ``read`` loads the records up to that number, oldest first, on demand."""
         self._numbers = count(number + 1)
         self._read_earlier = read
 
     def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
-        """The records of a kind, oldest first, unmasked."""
+        """Return the records of a kind, oldest first, unmasked."""
         self._read()
         return [*self._earlier.of(kind), *self._new.of(kind)][-ENTRIES_MAX:]
 
@@ -410,8 +410,8 @@ class Journal:
     def dropped(self) -> int:
         """The number of requests that were dropped to make room."""
         self._read()
-        kept = len(self._earlier.of(JournalEntry)) + len(self._new.of(JournalEntry))
-        return self._new.dropped + max(kept - ENTRIES_MAX, 0)
+        stored = len(self._earlier.of(JournalEntry)) + len(self._new.of(JournalEntry))
+        return self._new.dropped + max(stored - ENTRIES_MAX, 0)
 
     @property
     def statuses(self) -> list[StatusReached]:
@@ -442,9 +442,9 @@ class Journal:
             self._unstored.extend(records)
 
     def entries(
-        self, wanted: Wanted | None = None, *, newest_first: bool = False, with_bodies: bool = True
+        self, wanted: EntryFilter | None = None, *, newest_first: bool = False, with_bodies: bool = True
     ) -> Iterator[JournalEntry]:
-        """Yield the wanted entries (default: all), each masked when it is taken.
+        """Yield the wanted entries (default: all), each masked on access.
 
         Without bodies and headers, masking takes much less time.
         """
@@ -454,7 +454,7 @@ class Journal:
                 yield self._masked(entry.readable() if with_bodies else entry.without_bodies())
 
     def unmasked(self) -> list[JournalEntry]:
-        """All entries unmasked, oldest first; pass any text that is shown through ``masked``."""
+        """Return all entries unmasked, oldest first; pass each text to be shown through ``masked``."""
         return self.of(JournalEntry)
 
     def masked(self, text: str) -> str:
@@ -477,7 +477,7 @@ class Journal:
         return map(self._masking.record, self.of(Reconfigured))
 
     def returns(self) -> list[PerformedAction]:
-        """The returns of customers to the shop, after they paid or gave up; they hold no secrets."""
+        """Return the visits of customers to the return URL; these records contain no secrets."""
         return [action for action in self.of(PerformedAction) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:
@@ -485,7 +485,7 @@ class Journal:
         while self._unstored:
             try:
                 record = self._unstored.popleft()
-            except IndexError:  # another thread was faster
+            except IndexError:  # taken by another thread
                 return
             if isinstance(record, JournalEntry):
                 yield self._masked(record.readable())
@@ -494,8 +494,8 @@ class Journal:
             else:
                 yield self._masking.record(record)
 
-    def put_back(self, records: Sequence[Record]) -> None:
-        """Put back records that the store failed to save."""
+    def requeue(self, records: Sequence[Record]) -> None:
+        """Requeue records that the store failed to save."""
         self._unstored.extendleft(reversed(records))
 
     def find(self, entry_id: str) -> JournalEntry | None:

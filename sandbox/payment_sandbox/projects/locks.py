@@ -6,17 +6,17 @@ A thread that holds a lock may only acquire locks of a higher rank:
 2. ``ADVANCE``: one per epoch, acquired without blocking, held while an advance waits for webhooks.
 3. ``STATE``: one per project, held while an edit is planned, committed and applied.
 4. ``FILE``: the state file, held for one transaction.
-5. ``TELLING``: one per project, acquired before ``STATE`` is released, so that events are published in
+5. ``PUBLISHING``: one per project, acquired before ``STATE`` is released, so that events are published in
    the order of the edits.
 6. ``OUTBOX``: one per epoch.
 7. ``EVENTS``: one per project.
 8. ``PACER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
 
-``LOADING``, held while a module is loaded, comes after all of them. The locks of pages that are built once
-(the OpenAPI description, the documentation) come before.
+Acquire ``LOADING``, the lock for imports, after all of these, and the locks of pages that are built once (the
+OpenAPI description, the documentation) before.
 
-A thread that waits for the network, a receiver or another thread's work holds no lock but ``ADVANCE``.
-Tests enable ``check_order``, so a lock acquired out of order fails them.
+A thread that waits for the network, a receiver or another thread holds no lock except ``ADVANCE``. Tests
+enable ``check_order``, so that a lock acquired out of order fails the test.
 """
 
 from threading import Lock, local
@@ -27,7 +27,7 @@ REGISTRY: Final = 1
 ADVANCE: Final = 2
 STATE: Final = 3
 FILE: Final = 4
-TELLING: Final = 5
+PUBLISHING: Final = 5
 OUTBOX: Final = 6
 EVENTS: Final = 7
 PACER: Final = 8
@@ -45,7 +45,7 @@ def check_order(*, on: bool) -> None:
 
 
 class LockOrderBroken(AssertionError):
-    """A lock was acquired while one of the same or a higher rank was held."""
+    """A thread acquired a lock while it held a lock of the same or a higher rank."""
 
 
 def ranked_lock(rank: int) -> "Lock | RankedLock":
@@ -64,7 +64,7 @@ class RankedLock:
         """Acquire the lock.
 
         Raises:
-            LockOrderBroken: the thread holds one of the same or a higher rank, and would block.
+            LockOrderBroken: the thread holds a lock of the same or a higher rank, and would block.
         """
         ranks: list[int] = _held.__dict__.setdefault("ranks", [])
         if blocking and ranks and max(ranks) >= self._rank:

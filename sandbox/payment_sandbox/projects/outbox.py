@@ -24,13 +24,13 @@ UNCHANGED: Final = Changed()
 
 
 class QueuedDelivery(NamedTuple):
-    """A delivery to attempt; ``forced`` if a person asked for it, who may also have ``changed`` it."""
+    """A queued delivery; a manual resend is ``forced``, and may be ``changed``."""
 
     delivery_id: str
     order_id: str
     forced: bool = False
     changed: Changed = UNCHANGED
-    job: int = 0  # its number in a shared store
+    job: int = 0  # the number in a shared store
 
     @property
     def is_changed(self) -> bool:
@@ -39,10 +39,10 @@ class QueuedDelivery(NamedTuple):
 
 
 class Awaited:
-    """The deliveries that a caller waits for: all of some orders, and a few that handlers cause elsewhere.
+    """The deliveries that a caller awaits: all of some orders, and a few further ones that handlers cause.
 
-    Deliveries caused by the shop's handlers look like those caused by other clients, so the number of
-    further deliveries is limited. Without a limit, a caller would wait for as long as there is traffic.
+    Deliveries caused by the shop's handlers look like deliveries caused by other clients, so their number is
+    limited. Without the limit, a caller would wait as long as there is traffic.
     """
 
     __slots__ = ("further", "goes_first", "orders", "remaining")
@@ -71,7 +71,7 @@ class Awaited:
 
 
 class DeliveryQueue:
-    """Numbered deliveries: first in, first out, but orders that a caller waits for go first.
+    """Numbered deliveries: first in, first out, except that awaited orders go first.
 
     The deliveries of one order keep their sequence. The queue has no lock of its own.
     """
@@ -79,7 +79,7 @@ class DeliveryQueue:
     def __init__(self) -> None:
         self._numbers = count(1)
         self.pending: dict[int, QueuedDelivery] = {}  # admitted and not finished, oldest first
-        self._queue: deque[int] = deque()  # may still contain numbers that were taken early
+        self._queue: deque[int] = deque()  # may contain numbers that were taken early
         self._queue_of: dict[str, deque[int]] = {}  # by order
         self._first: dict[str, None] = {}  # the orders whose deliveries go first
         self._awaited: list[Awaited] = []
@@ -89,7 +89,7 @@ class DeliveryQueue:
         return bool(self._queue_of)
 
     def admit(self, queued: QueuedDelivery) -> int:
-        """Count a delivery as pending; returns its number."""
+        """Count a delivery as pending, and return its number."""
         number = next(self._numbers)
         self.pending[number] = queued
         for awaited in self._awaited:
@@ -121,13 +121,13 @@ class DeliveryQueue:
         return None
 
     def finish(self, number: int) -> None:
-        """Count a delivery as answered or given up."""
+        """Count a delivery as answered or abandoned."""
         order_id = self.pending.pop(number).order_id
         for awaited in self._awaited:
             awaited.finished(order_id)
 
     def clear(self) -> None:
-        """Give up all queued deliveries."""
+        """Abandon all queued deliveries."""
         while (number := self.take()) is not None:
             self.finish(number)
 
@@ -155,14 +155,14 @@ class DeliveryQueue:
 
 
 class Released(NamedTuple):
-    """The follow-up to a release of held webhooks."""
+    """The follow-up to a release of deferred webhooks."""
 
     needs_carrier: bool
-    wakes: bool  # meanwhile, an earlier agenda entry was added
+    wakes: bool  # an earlier agenda entry was added in the meantime
 
 
 class Held:
-    """The webhooks deferred until the response of a call is sent."""
+    """Webhooks that are deferred until the response of a call is sent."""
 
     __slots__ = ("is_over", "numbers", "outbox", "wakes")
 
@@ -173,7 +173,7 @@ class Held:
         self.is_over = False
 
     def holds(self, outbox: "Outbox") -> bool:
-        """Whether deliveries put into this outbox are held back."""
+        """Whether deliveries for this outbox are deferred."""
         return self.outbox is outbox and not self.is_over
 
 
@@ -187,14 +187,14 @@ class Outbox:
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
         self._events = events
         self._queue = DeliveryQueue()
-        self._under_way: int | None = None
+        self._in_flight: int | None = None
         self._delivering = 0
         self._is_carried = False
         self._was_idle = True
         self.is_closed = False
 
     def put(self, queued: QueuedDelivery, held: Held | None = None) -> bool:
-        """Queue a delivery, or hold it back; True if a carrier is needed."""
+        """Queue or defer a delivery; return True if a carrier is needed."""
         with self._changed:
             if self.is_closed:
                 return False
@@ -207,7 +207,7 @@ class Outbox:
             return self._needs_carrier()
 
     def release(self, held: Held) -> Released:
-        """Queue the held deliveries, and hold back no more; a second call is a no-op."""
+        """Queue the deferred deliveries, and defer no more; a second call is a no-op."""
         with self._changed:
             numbers, held.numbers = held.numbers, deque()
             wakes, held.wakes = held.wakes, False
@@ -220,27 +220,27 @@ class Outbox:
         return Released(needs_carrier, wakes)
 
     @contextmanager
-    def past_the_queue(self, queued: QueuedDelivery) -> Iterator[None]:
-        """Count a delivery that the caller makes itself, outside the queue, as under way."""
+    def outside_queue(self, queued: QueuedDelivery) -> Iterator[None]:
+        """Count a delivery that the caller makes outside the queue as in flight."""
         with self._changed:
             self._was_idle = False
             number = self._queue.admit(queued)
-        with self._delivered_here(number):
+        with self._counted_in_flight(number):
             yield
 
     @contextmanager
     def taking_held(self, held: Held) -> Iterator[QueuedDelivery | None]:
-        """Take the next held delivery; the caller makes it itself, outside the queue."""
+        """Take the next deferred delivery; the caller makes it outside the queue."""
         with self._changed:
             number = held.numbers.popleft() if held.numbers and not self.is_closed else None
         if number is None:
             yield None
             return
-        with self._delivered_here(number):
+        with self._counted_in_flight(number):
             yield self._queue.pending[number]
 
     @contextmanager
-    def _delivered_here(self, number: int) -> Iterator[None]:
+    def _counted_in_flight(self, number: int) -> Iterator[None]:
         with self._changed:
             self._delivering += 1
         try:
@@ -252,10 +252,10 @@ class Outbox:
                 self._note()
 
     def next(self) -> QueuedDelivery | None:
-        """Take the next delivery for the carrier; on None the carrier stops."""
+        """Take the next delivery for the carrier; None stops the carrier."""
         with self._changed:
             self._end_delivery()
-            self._under_way = number = self._queue.take()
+            self._in_flight = number = self._queue.take()
             self._is_carried = number is not None
             self._delivering += number is not None
             self._note()
@@ -280,7 +280,7 @@ class Outbox:
     def settle(
         self, awaited: Awaited, timeout_seconds: float, enough: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Wait for the awaited deliveries; False on timeout or once ``enough`` is true."""
+        """Wait for the awaited deliveries; return False on timeout or once ``enough`` is true."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_settled(awaited) or enough(), timeout_seconds)
             return self._is_settled(awaited)
@@ -297,32 +297,32 @@ class Outbox:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is queued, under way or held."""
+        """Whether nothing is queued, deferred or in flight."""
         with self._changed:
             return self._is_idle()
 
     @property
     def is_delivering(self) -> bool:
-        """Whether a delivery is under way."""
+        """Whether a delivery is in flight."""
         return self._delivering > 0
 
     def pending(self) -> list[str]:
-        """The deliveries that are queued, under way or held, oldest first."""
+        """Return the ids of deliveries that are queued, deferred or in flight, oldest first."""
         with self._changed:
             return [queued.delivery_id for queued in self._queue.pending.values()]
 
     def close(self) -> None:
-        """Drop queued and held deliveries and accept no more; those under way finish."""
+        """Drop queued and deferred deliveries and accept no more; deliveries in flight finish."""
         with self._changed:
             self.is_closed = True
             self._queue.clear()
             self._note()
 
     def _end_delivery(self) -> None:
-        if self._under_way is not None:
+        if self._in_flight is not None:
             self._delivering -= 1
-            self._queue.finish(self._under_way)
-            self._under_way = None
+            self._queue.finish(self._in_flight)
+            self._in_flight = None
 
     def _needs_carrier(self) -> bool:
         if self._is_carried or not self._queue:

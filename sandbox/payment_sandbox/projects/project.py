@@ -15,25 +15,25 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.journal import OF_THE_ORIGINAL
-from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
+from payment_sandbox.projects.journal import NOT_REPLAYED
+from payment_sandbox.projects.locks import PUBLISHING, STATE, ranked_lock
 from payment_sandbox.projects.outbox import Held, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.relay import KeptWebhook, Relay
+from payment_sandbox.projects.relay import ParkedWebhook, Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Chosen, ForOthers, Storage
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
-HANDED_OVER_SECONDS: float = 0.02
+HANDOVER_POLL_SECONDS: float = 0.02
 ADDRESSES: Final = ("webhook_url", "forward_to")
-"""Settings that may contain secrets: an address must be called unmasked."""
+"""Settings that may contain secrets, because a masked URL could not be called."""
 
 
 class ProjectReset(Refusal):
-    """The project was reset or deleted while this was under way; the new epoch is unchanged."""
+    """The project was reset or deleted during the call; the new epoch is unchanged."""
 
     rule = "CTL-09"
 
@@ -45,13 +45,13 @@ class Services(Protocol):
     public_url: str
     """The base URL for merchants and payers, without a trailing slash."""
     delivers: bool
-    """Whether webhooks are delivered at all; if not, nothing waits for them."""
+    """Whether webhooks are delivered; without deliveries, no call waits for them."""
     quotas: Quotas
     meter: Meter | None
     """Counts the records and bytes of all projects; None without quotas."""
 
     def carry(self, project: "Project", epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox, one at a time, on another thread or when this one waits."""
+        """Deliver the webhooks in the outbox, one at a time, on another thread or while this thread waits."""
         ...
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
@@ -67,7 +67,7 @@ class Services(Protocol):
         ...
 
     def wake(self, project: "Project") -> None:
-        """Check again when the project's next agenda entry is due."""
+        """Recompute the time of the project's next agenda entry."""
         ...
 
     def order_created(self) -> None:
@@ -83,12 +83,12 @@ class Services(Protocol):
         ...
 
     def forget(self, project: "Project") -> None:
-        """Drop everything that belongs to a deleted project."""
+        """Drop all data of a deleted project."""
         ...
 
 
 class Unattended:
-    """The host of a project without a server: no deliveries, and clocks that move only by calls."""
+    """The host of a project without a server: no deliveries, and clocks that only calls move."""
 
     delivers = False
     public_url = ""
@@ -99,13 +99,13 @@ class Unattended:
         self.real = real
 
     def carry(self, project: "Project", epoch: Epoch) -> None:
-        """Leave it in the outbox."""
+        """Leave the webhooks in the outbox."""
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Do nothing."""
 
     def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
-        """Drop it."""
+        """Drop the webhook."""
 
     def pause(self, seconds: float) -> None:
         """Do nothing."""
@@ -146,13 +146,13 @@ class Project:
         self.account = Account(services.meter) if services.meter is not None else None
         self.storage = storage
         self._state_lock = ranked_lock(STATE)
-        self._telling = ranked_lock(TELLING)
+        self._publishing = ranked_lock(PUBLISHING)
         self.epoch = self.fresh_epoch(0, settings)
 
     # Epochs
 
     def fresh_epoch(self, number: int, settings: Settings) -> Epoch:
-        """Create an epoch in its initial state, which is not the current one yet."""
+        """Create an epoch in its initial state, without making it current."""
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
         store = self.storage.store()
@@ -162,14 +162,14 @@ class Project:
         return epoch
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
-        """Consult this rehearsal at every step from now on; a reset keeps it."""
+        """Use this rehearsal at every step; it survives resets."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
     def begin(self, *, is_due: bool = False) -> None:
-        """Save the first epoch to the storage; ``is_due`` if the server cannot start without the project.
+        """Save the first epoch to the storage; ``is_due`` if the server needs the project to start.
 
         Raises:
-            QuotaReached: the server's quota is used up, and the project is not due.
+            QuotaReached: the server's quota is exhausted, and the project is not due.
             Invalid: the settings contain a secret, and the project is not due.
         """
         with self._state_lock:
@@ -178,14 +178,14 @@ class Project:
             self._commit_whole(self.epoch, is_due=is_due)
 
     def adopt(self, epoch: Epoch) -> None:
-        """Make an epoch that is already in the storage the current one."""
+        """Make an epoch from the storage current."""
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
         self.relay.clear()
 
     def reset(self) -> None:
-        """Return to the initial state (CTL-09); work in progress has no effect."""
-        with self.alone():
+        """Return to the initial state (CTL-09); work in progress is discarded."""
+        with self.locked():
             epoch = self.fresh_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._swap(epoch, ChangeSet())
         self.services.epoch_over(before)
@@ -202,10 +202,10 @@ class Project:
 
         Raises:
             ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
-            Invalid: its settings, scenario or faults contain a secret that those of the current epoch do not.
+            Invalid: its settings, scenario or faults add a secret.
             QuotaReached: the restored epoch exceeds a quota.
         """
-        with self.alone():
+        with self.locked():
             self._current(expected)
             check()
             self._refuse_secrets(self.epoch.state, epoch.state)
@@ -232,7 +232,7 @@ class Project:
         return most is not None and self.unused_seconds() > most
 
     def unused_seconds(self) -> float:
-        """Real seconds since the last call of the project."""
+        """Return the real seconds since the last call of the project."""
         return self.services.real.monotonic_seconds() - self.used_at_seconds
 
     def end_waiting(self) -> None:
@@ -281,7 +281,7 @@ class Project:
     # Editing
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock the project against changes by this server and others, with its newest state loaded."""
         with self._state_lock, self.storage.transaction(self):
             yield
@@ -290,16 +290,16 @@ class Project:
     def edit(
         self, epoch: Epoch | None = None, now: datetime | None = None, *, is_due: bool = False
     ) -> Iterator[Edit]:
-        """Make one atomic change; ``epoch`` is the caller's epoch, ``now`` the time of an event.
+        """Make an atomic change; ``epoch`` is the caller's epoch, ``now`` the time of an event.
 
-        A change that ``is_due`` is owed by the service, and no quota refuses it.
+        No quota refuses a change that ``is_due``, such as an expiry.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
             QuotaReached: the change exceeds a quota, and is not due.
             Invalid: settings, scenario or faults would contain a secret, and the change is not due.
         """
-        with self.alone():
+        with self.locked():
             current = self._current(epoch)
             edit = Edit(current, now or current.now(), caller())
             yield edit
@@ -311,14 +311,14 @@ class Project:
                 self._refuse_secrets(current.state, edit.state)
             current.store.commit(change, is_due=is_due)
             is_earlier = edit.apply(change)
-            self._telling.acquire()
+            self._publishing.acquire()
         try:
             needs_carrier = self._publish(edit)
         finally:
-            self._telling.release()
+            self._publishing.release()
         self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
-        asked = edit.caller.asked
-        if asked is None or not asked.is_journaled:
+        tracked = edit.caller.tracked
+        if tracked is None or not tracked.is_journaled:
             self.storage.flush(self)
 
     def _current(self, epoch: Epoch | None) -> Epoch:
@@ -337,7 +337,7 @@ class Project:
                 self.events.publish_lazily(event.kind, event.build)
 
     def _publish(self, edit: Edit) -> bool:
-        """Record and publish an edit, and queue its webhooks; True if a carrier is needed."""
+        """Record and publish an edit, and queue its webhooks; return True if a carrier is needed."""
         self._record(edit)
         outbox = edit.epoch.outbox
         if edit.epoch.store.is_shared:
@@ -354,7 +354,7 @@ class Project:
             self.services.order_created()
 
     def _wake(self, edit: Edit) -> None:
-        """Have the pacer check the agenda; if webhooks are held for a response, after that response."""
+        """Have the pacer check the agenda, after the response if the call defers webhooks until then."""
         held = edit.caller.held
         if held is not None and held.holds(edit.epoch.outbox):
             held.wakes = True
@@ -362,13 +362,13 @@ class Project:
             self.services.wake(self)
 
     def hold_clock(self) -> bool:
-        """Claim the clock for an advance; False if an advance on another server holds it."""
+        """Claim the clock for an advance; return False if another server holds the clock."""
         return self.storage.hold_clock(self)
 
-    def let_clock_go(self, epoch: Epoch) -> None:
-        """Release the clock with the next change; after a reset, a no-op."""
+    def release_clock(self, epoch: Epoch) -> None:
+        """Release the clock with the next change; a no-op after a reset."""
         if epoch is self.epoch:
-            self.storage.let_clock_go()
+            self.storage.release_clock()
 
     @contextmanager
     def exclusively(self, epoch: Epoch | None = None) -> Iterator[Epoch]:
@@ -382,18 +382,18 @@ class Project:
 
     @contextmanager
     def as_stored(self, epoch: Epoch) -> Iterator[None]:
-        """Read an epoch as it is stored, and keep other servers from changing it meanwhile.
+        """Load the stored version of an epoch, and block changes by other servers inside.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
         """
-        with self.alone() if epoch.store.is_shared else nullcontext():
+        with self.locked() if epoch.store.is_shared else nullcontext():
             self._current(epoch)
             yield
 
     @contextmanager
     def unless_edited(self) -> Iterator[bool]:
-        """Block edits for a moment, unless one is in progress; yields whether edits are blocked."""
+        """Block edits for a moment, unless an edit is in progress; yield whether edits are blocked."""
         is_free = self._state_lock.acquire(blocking=False)
         try:
             yield is_free
@@ -437,15 +437,13 @@ class Project:
             edit.state = edit.state.with_settings(data)
             after = edit.state.base_settings.as_mapping()
             replaced = {
-                name: old
-                for name, old in before.items()
-                if name not in OF_THE_ORIGINAL and after[name] != old
+                name: old for name, old in before.items() if name not in NOT_REPLAYED and after[name] != old
             }
             if replaced:
                 edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
-            self.put_back(self.relay.take_kept())
+            self.requeue(self.relay.take_parked())
 
     # Webhooks
 
@@ -454,14 +452,14 @@ class Project:
         if epoch.outbox.put(queued, caller().held):
             self.services.carry(self, epoch)
 
-    def put_back(self, remaining: list[KeptWebhook]) -> None:
+    def requeue(self, parked: list[ParkedWebhook]) -> None:
         """Requeue webhooks that waited for a listener, unless a reset has dropped them."""
-        for epoch, queued in remaining:
+        for epoch, queued in parked:
             if epoch is self.epoch:
                 self.put(epoch, queued)
 
     def release(self, held: Held) -> None:
-        """Queue the webhooks that were held back."""
+        """Queue the deferred webhooks."""
         released = held.outbox.release(held)
         if released.needs_carrier:  # so its epoch has not ended
             self.services.carry(self, self.epoch)
@@ -469,21 +467,21 @@ class Project:
             self.services.wake(self)
 
     def deliver_held(self, held: Held) -> None:
-        """Deliver the held webhooks on this thread, outside the queue, and return once they are answered.
+        """Deliver the deferred webhooks on this thread, outside the queue, and return once they are answered.
 
-        It must not wait for the carrier: the carrier's receiver may be waiting for this very request.
+        Waiting for the carrier could deadlock: its receiver may wait for this very request.
         """
-        epoch, is_left = self.epoch, self.epoch.outbox is held.outbox
-        while is_left:
+        epoch, has_more = self.epoch, self.epoch.outbox is held.outbox
+        while has_more:
             with held.outbox.taking_held(held) as queued:
-                is_left = queued is not None
+                has_more = queued is not None
                 if queued is not None:
                     self.services.deliver(self, epoch, queued)
         self.release(held)
 
     def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread, outside the queue."""
-        with epoch.outbox.past_the_queue(queued):
+        with epoch.outbox.outside_queue(queued):
             self.services.deliver(self, epoch, queued)
 
     def settle(
@@ -495,7 +493,7 @@ class Project:
     ) -> bool:
         """Deliver the webhooks deferred to this thread, and wait for the answers to those of these orders.
 
-        Without orders, wait for all webhooks queued or under way at the time of the call. Returns False on
+        Without orders, wait for all webhooks queued or in flight at the time of the call. Return False on
         timeout, or once ``enough`` is true.
         """
         if not self.services.delivers:
@@ -508,7 +506,7 @@ class Project:
             return enough() or monotonic_seconds() >= until_seconds
 
         while self.storage.awaits_courier and not is_late():  # the courier hands over between two attempts
-            self.services.pause(HANDED_OVER_SECONDS)
+            self.services.pause(HANDOVER_POLL_SECONDS)
             self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
             self.services.deliver_deferred(lambda: is_late() or outbox.is_settled(awaited))
@@ -524,19 +522,19 @@ class Project:
         return self.epoch.state.settings
 
     def now(self) -> datetime:
-        """Sandbox time."""
+        """Return the sandbox time."""
         return self.epoch.now()
 
     def find_order(self, order_id: str) -> Order:
-        """The newest version of an order or refund.
+        """Return the newest version of an order or refund.
 
         Raises:
-            Unknown: the project has none with this id.
+            Unknown: the project has no such order.
         """
         return self.epoch.find_order(order_id)
 
     def real_seconds_until_due(self) -> float | None:
-        """Real time until the next agenda entry is due; None if only a call can move the clock there."""
+        """Return the real seconds until the next due entry; None if only a call can move the clock there."""
         epoch = self.epoch
         head = epoch.timeline.head()
         if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the pacer when it ends

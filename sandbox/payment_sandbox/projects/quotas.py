@@ -1,8 +1,8 @@
 """Quotas on stored records: the counters, and the refusal of changes beyond a quota.
 
 Every store computes the usage after a commit, and asks its project's account before it writes. A request
-that would exceed a quota of the project or the server is refused. Changes that the service owes (due
-events, webhook attempts) are counted and never refused.
+that would exceed a quota of the project or the server is refused. Automatic changes
+(due events, webhook attempts) are counted and never refused.
 """
 
 from collections.abc import Iterator
@@ -43,12 +43,12 @@ class Quotas(NamedTuple):
 
     @property
     def needs_meter(self) -> bool:
-        """Whether there is any quota on orders or bytes."""
+        """Whether a quota limits orders or bytes."""
         return self.orders is not None or self.needs_bytes
 
     @property
     def needs_bytes(self) -> bool:
-        """Whether there is a quota on bytes."""
+        """Whether a quota limits bytes."""
         return self.bytes is not None or self.bytes_in_all is not None
 
     def refuse_growth(self, before: Usage, after: Usage, bytes_in_all: int) -> None:
@@ -59,14 +59,14 @@ class Quotas(NamedTuple):
         """
         more_orders, more_bytes = after.orders - before.orders, after.bytes - before.bytes
         if self.orders is not None and more_orders > 0 and after.orders > self.orders:
-            most = f"a project may have {self.orders} orders here (--max-orders)"
+            most = f"a project on this server may have {self.orders} orders (--max-orders)"
             used, more = f"this one has {before.orders}", str(more_orders)
         elif self.bytes is not None and more_bytes > 0 and after.bytes > self.bytes:
-            most = f"a project may keep {_megabytes(self.bytes)} here (--max-megabytes)"
-            used, more = f"this one keeps {_megabytes(before.bytes)}", _megabytes(more_bytes)
+            most = f"a project on this server may store {_megabytes(self.bytes)} (--max-megabytes)"
+            used, more = f"this one has {_megabytes(before.bytes)}", _megabytes(more_bytes)
         elif self.bytes_in_all is not None and 0 < more_bytes > self.bytes_in_all - bytes_in_all:
-            most = f"this server may keep {_megabytes(self.bytes_in_all)} (--max-megabytes-in-all)"
-            used, more = f"it keeps {_megabytes(bytes_in_all)}", _megabytes(more_bytes)
+            most = f"this server may store {_megabytes(self.bytes_in_all)} (--max-megabytes-in-all)"
+            used, more = f"it has {_megabytes(bytes_in_all)}", _megabytes(more_bytes)
         else:
             return
         raise QuotaReached(f"{most}; {used}, and this change would add {more}: {REMEDY}")
@@ -108,13 +108,13 @@ class Account:
             self._is_open = True
 
     def close(self) -> None:
-        """Remove this project from the server's total, because it was deleted or has moved."""
+        """Remove this project from the server's total, because the project was deleted or moved."""
         with self._meter.lock:
             self._meter.bytes_in_all -= self.usage.bytes if self._is_open else 0
             self._is_open = False
 
     def excess(self, usage: Usage) -> int:
-        """The bytes by which this usage exceeds the quota of the project or of the server."""
+        """Return the bytes by which this usage exceeds the quota of the project or of the server."""
         quotas, in_all = self._meter.quotas, self._meter.bytes_in_all + usage.bytes - self.usage.bytes
         return max(
             usage.bytes - quotas.bytes if quotas.bytes is not None else 0,
@@ -127,7 +127,7 @@ class Account:
             self._count(usage)
 
     def refuse_growth(self, more_bytes: int) -> None:
-        """Refuse future growth early, while it can still be refused.
+        """Refuse growth in advance, before it becomes due.
 
         Raises:
             QuotaReached: the growth would exceed a quota.
@@ -140,7 +140,7 @@ class Account:
         """Set the usage after a change, and restore it if the write inside fails.
 
         Raises:
-            QuotaReached: the change exceeds a quota, and not ``is_due``.
+            QuotaReached: the change exceeds a quota, and is not due.
         """
         with self._meter.lock:
             before = self.usage

@@ -13,7 +13,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.events import Build
 from payment_sandbox.projects.journal import (
-    BODY_KEPT_BYTES,
+    JOURNAL_BODY_BYTES,
     AgendaEvent,
     Journal,
     PerformedAction,
@@ -29,7 +29,7 @@ ACTION_FIELDS: Final = ("actor", "action")
 
 
 class Published(NamedTuple):
-    """An event to publish; ``build`` makes data that is costly and rarely read."""
+    """An event to publish; ``build`` creates expensive, rarely read data."""
 
     kind: str
     data: dict[str, Any]
@@ -45,7 +45,7 @@ class Moved(NamedTuple):
 
 
 class Recorder:
-    """Collects the records and events of an edit, and their cause."""
+    """A collector of the records and events of an edit, and of their cause."""
 
     def __init__(self, journal: Journal, cause: str | None) -> None:
         self.cause = cause
@@ -82,7 +82,7 @@ class Recorder:
         performed = PerformedAction(
             self._journal.next_id("action"),
             at,
-            at,  # real time is filled in when the edit is applied
+            at,  # set to real time when the edit is applied
             action.actor,
             action.action,
             via,
@@ -94,8 +94,8 @@ class Recorder:
         self.cause = performed.id
 
     def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
-        """Record the settings or the scenario that are replaced."""
-        is_short = len(json.dumps(before, default=str)) <= BODY_KEPT_BYTES
+        """Record the replaced settings or scenario."""
+        is_short = len(json.dumps(before, default=str)) <= JOURNAL_BODY_BYTES
         choice = Reconfigured(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
         self._records.append(choice)
 
@@ -115,7 +115,7 @@ class Recorder:
         at: datetime,
         real_at: datetime,
     ) -> Iterator[Published]:
-        """Add the records to the journal; yields the events to publish."""
+        """Add the records to the journal, and yield the events to publish."""
         journal = self._journal
         decided = [RecordedDecision(journal.next_id("decision"), *each) for each in self.decisions.items()]
         own = [record._replace(real_at=real_at) for record in self._records]
@@ -130,7 +130,7 @@ class Recorder:
     def _statuses(
         self, orders: Iterable[Order], moves: list[Moved], at: datetime, real_at: datetime
     ) -> Iterator[StatusReached]:
-        """The new statuses of attempts and orders."""
+        """Yield the new statuses of attempts and orders."""
         next_id, cause = self._journal.next_id, self.cause
         for order in orders:
             for attempt in order.transactions:

@@ -1,4 +1,4 @@
-"""All projects of a server, found by API key or by identifier."""
+"""The registry of a server's projects, by API key and by identifier."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -19,7 +19,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
-"""Constant across restarts, so that bookmarks last."""
+"""The id is constant across restarts, so that bookmarks survive."""
 
 
 class AlreadyMade(Refusal):
@@ -32,7 +32,7 @@ class Storages(Protocol):
     """Storage for all projects of a server."""
 
     def storage(self, identity: Identity, real: RealTime) -> Storage:
-        """The storage of one project."""
+        """Return the storage of one project."""
 
     def drawing(self, ids: Ids) -> AbstractContextManager[Ids]:
         """Provide the generator of ids for new projects; ``ids`` is the registry's own."""
@@ -54,10 +54,10 @@ def digest(api_key: str) -> str:
 
 
 class Registry:
-    """Creates, finds and deletes projects."""
+    """The projects of a server, with their creation and deletion."""
 
     is_shared = False
-    """Whether other servers share the registry, so that a lookup may wait for the database."""
+    """Whether servers share the registry, so that a lookup may wait for the database."""
 
     def __init__(
         self,
@@ -79,16 +79,16 @@ class Registry:
         self._is_seeded = ids is not None
         self._ids = ids or Ids(fresh_seed())
 
-    def go_on_with(self, ids: Ids) -> None:
+    def continue_ids(self, ids: Ids) -> None:
         """Continue the project ids of an earlier process."""
         self._ids = ids
 
     def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
-        """Create a project (CTL-06); its API key is returned here and never again.
+        """Create a project (CTL-06); only this call returns the API key.
 
         Raises:
-            Invalid: lists every wrong setting; nothing is created.
-            QuotaReached: the server's quota is used up; nothing is created.
+            Invalid: lists every invalid setting; nothing is created.
+            QuotaReached: the server's quota is exhausted; nothing is created.
         """
         values = dict(data) if isinstance(data, dict) else data
         clock = values.pop("clock", self._clock) if isinstance(data, dict) else self._clock
@@ -127,7 +127,7 @@ class Registry:
         return self._by_digest.get(digest(api_key))
 
     def is_known(self, api_key: str) -> bool:
-        """Whether a project has this API key, or a deleted one had it, which a restart must not recreate."""
+        """Whether a current or deleted project has this API key; deleted projects are not recreated."""
         hashed = digest(api_key)
         return hashed in self._by_digest or self.storages.was_deleted(hashed)
 
@@ -140,7 +140,7 @@ class Registry:
         return self._by_id.get(project_id)
 
     def all(self) -> list[Project]:
-        """All projects, oldest first."""
+        """Return all projects, oldest first."""
         return self.loaded()
 
     def local(self, subject: str) -> Project | None:
@@ -148,11 +148,11 @@ class Registry:
         return self._by_id.get(subject) or self._by_digest.get(subject)
 
     def count(self) -> int:
-        """The number of projects."""
+        """Return the number of projects."""
         return len(self._by_id)
 
     def loaded(self) -> list[Project]:
-        """The projects in this process, oldest first."""
+        """Return the projects in this process, oldest first."""
         return list(self._by_id.values())
 
     def drop(self, project: Project) -> None:
@@ -164,7 +164,7 @@ class Registry:
     def delete(self, project: Project) -> None:
         """Delete a project: its key is refused from now on, and its pending work is dropped (CTL-07)."""
         key_digest = project.identity.key_digest
-        # a generated key is never generated again
+        # generated keys never repeat
         fixed_key = key_digest if project.identity.has_fixed_key else None
         with self._lock:
             self.storages.remove(project.project_id, fixed_key)
@@ -172,9 +172,9 @@ class Registry:
         project.end()
 
     def prune(self, unused_seconds: float) -> list[str]:
-        """Delete the projects that have been idle for this many real seconds; returns their ids.
+        """Delete the projects that have been idle for this many real seconds; return their ids.
 
-        The first project stays, because everybody knows its key.
+        The first project stays, because its key is well known.
         """
         unused = [
             project

@@ -22,11 +22,15 @@ class Rehearsal(Protocol):
     """Whether a shop in the test's process handles webhooks on other threads than the test's."""
 
     def ends_with(self, path: str) -> bool:
-        """Whether a call ends the run: the shop repeats it endlessly, or the run was given up."""
+        """Whether a call ends the run, because the shop repeats it endlessly or the run was aborted."""
         ...
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Choose when a job of the shop runs next; ``limit`` is the next event, or the end of the advance."""
+        """Choose the time of a job's next run; ``limit`` is the next event, or the end of the advance."""
+        ...
+
+    def run_job(self, job: Job) -> str | None:
+        """Run a job of the shop, perhaps twice; return an error message, or None."""
         ...
 
     def call(self, method: str, path: str) -> Fault | None:
@@ -50,7 +54,7 @@ class Rehearsal(Protocol):
         ...
 
     def waits_forever(self, method: str, path: str) -> None:
-        """Note a call that gets no answer from a shop that waits without a timeout."""
+        """Record a call without a response, for which the shop waits without a timeout."""
         ...
 
 
@@ -60,12 +64,16 @@ class NoRehearsal:
     is_elsewhere = False
 
     def ends_with(self, path: str) -> bool:
-        """Let the run go on."""
+        """Continue the run."""
         return False
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Run it at its time."""
+        """Run the job at its time."""
         return job.at
+
+    def run_job(self, job: Job) -> str | None:
+        """Run it once."""
+        return job.run()
 
     def call(self, method: str, path: str) -> None:
         """Choose no fault."""
@@ -75,7 +83,7 @@ class NoRehearsal:
         return body
 
     def webhook(self, delivery: Delivery) -> None:
-        """Deliver it as usual."""
+        """Deliver the webhook as usual."""
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """Perform the action unchanged."""
@@ -86,7 +94,7 @@ class NoRehearsal:
         return None
 
     def waits_forever(self, method: str, path: str) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
 
 NO_REHEARSAL: Final = NoRehearsal()

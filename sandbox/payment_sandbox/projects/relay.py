@@ -1,4 +1,4 @@
-"""Webhooks that a listener delivers: the ``listen`` command, near a shop that the server cannot reach."""
+"""Delivery by listeners: the ``listen`` command runs near a shop that the server cannot reach."""
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
@@ -16,9 +16,9 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch
 
-ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # beyond the five that the listener gives the shop
+ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # beyond the shop's five seconds
 RECORDED_SECONDS_MAX: Final = 5.0
-AWAY_SECONDS_MAX: Final = 10.0  # between two calls of a live listener
+AWAY_SECONDS_MAX: Final = 10.0  # the longest pause between two calls of a listener
 REPLACED_MAX: Final = 100  # replaced listeners to remember
 
 _by_hand = count(1)
@@ -30,7 +30,7 @@ class Label(NamedTuple):
     webhook: str
     number: int
     copy: int = 1
-    by_hand: int = 0  # a unique number if a person asked for the attempt, which is then never a duplicate
+    by_hand: int = 0  # a unique number for a manual attempt, which is never a duplicate
 
     def __str__(self) -> str:
         return f"{self.webhook}/{self.number}/{self.copy}{f'/{self.by_hand}' if self.by_hand else ''}"
@@ -63,40 +63,40 @@ class OfferedAttempt:
         self._answer.cancel()
 
     def wait(self) -> Reply | None:
-        """Wait for the shop's answer; None if the listener reports none in time."""
+        """Wait for the shop's answer; return None if the listener does not report it in time."""
         try:
             return self._answer.result(ANSWER_SECONDS_MAX)
         except (FutureTimeout, CancelledError):
             return None
 
     def end(self, *, is_recorded: bool) -> None:
-        """Tell the waiting listener whether the answer is recorded; only the first call counts."""
+        """Inform the waiting listener whether the answer is recorded; only the first call counts."""
         if not self._ended.is_set():
             self._is_recorded = is_recorded
             self._ended.set()
 
     def wait_until_recorded(self) -> bool:
-        """Wait until the answer is recorded; False if it is not, and the webhook will be sent again."""
+        """Wait until the answer is recorded; return False if it is not, and the webhook will be resent."""
         return self._ended.wait(RECORDED_SECONDS_MAX) and self._is_recorded
 
 
-KeptWebhook = tuple["Epoch", QueuedDelivery]
+ParkedWebhook = tuple["Epoch", QueuedDelivery]
 """A webhook that waits for a listener, and its epoch."""
 
 
 class Relay:
-    """Hands webhooks to a project's listener, or keeps them until a listener comes.
+    """A relay of webhooks to a project's listener; without a listener, webhooks are parked.
 
-    Every call of a listener ends its earlier calls, whose connections may be dead. Attempts that were taken
-    and not answered are then offered again. The newest listener replaces older ones.
+    Every call of a listener ends its earlier calls, whose connections may be dead, and offers unanswered
+    attempts again. A new listener replaces the previous one.
     """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
-        self._offered: dict[str, OfferedAttempt] = {}  # by label; not yet answered
+        self._offered: dict[str, OfferedAttempt] = {}  # unanswered attempts by label
         self._untaken: list[OfferedAttempt] = []
-        self._kept: list[KeptWebhook] = []
+        self._parked: list[ParkedWebhook] = []
         self._newest_call = 0
         self._waiting_calls = 0
         self._open_until_seconds = 0.0
@@ -105,29 +105,29 @@ class Relay:
 
     # For the courier
 
-    def keep(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Keep a webhook until a listener comes; False if a listener is there."""
+    def park(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
+        """Park a webhook until a listener connects; return False if a listener is connected."""
         with self._changed:
-            is_there = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
-            if not is_there:
-                self._keep(epoch, queued)
-            return not is_there
+            is_connected = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
+            if not is_connected:
+                self._park(epoch, queued)
+            return not is_connected
 
-    def keep_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Keep a webhook that a listener took and did not answer; False if a listener is waiting now."""
+    def park_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
+        """Park a webhook that a listener did not answer; return False if a listener is waiting now."""
         with self._changed:
             if self._waiting_calls > 0:
                 return False
-            self._open_until_seconds = 0.0  # the listener has probably gone
-            self._keep(epoch, queued)
+            self._open_until_seconds = 0.0  # the listener has probably disconnected
+            self._park(epoch, queued)
             return True
 
-    def _keep(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
-        """Keep a webhook; of repeated manual resends, only the last is kept."""
+    def _park(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
+        """Park a webhook; a manual resend replaces an earlier one."""
         if queued.forced:
             same = (queued.delivery_id, True)
-            self._kept = [kept for kept in self._kept if (kept[1].delivery_id, kept[1].forced) != same]
-        self._kept.append((epoch, queued))
+            self._parked = [each for each in self._parked if (each[1].delivery_id, each[1].forced) != same]
+        self._parked.append((epoch, queued))
 
     def offer(self, offers: list[OfferedAttempt]) -> None:
         """Offer attempts to the listener."""
@@ -151,19 +151,19 @@ class Relay:
         """Whether a listener waits for webhooks."""
         return self._waiting_calls > 0
 
-    def take_kept(self) -> list[KeptWebhook]:
-        """Hand all kept webhooks over to the caller."""
+    def take_parked(self) -> list[ParkedWebhook]:
+        """Return all parked webhooks, and stop parking them."""
         with self._changed:
-            waiting, self._kept = self._kept, []
+            waiting, self._parked = self._parked, []
             return waiting
 
     def clear(self) -> None:
-        """Drop all kept webhooks and offers, because the epoch has ended."""
+        """Drop all parked webhooks and offers, because the epoch has ended."""
         with self._changed:
             offers = list(self._offered.values())
             self._offered.clear()
             self._untaken.clear()
-            self._kept.clear()
+            self._parked.clear()
             self._changed.notify_all()
         for offer in offers:
             offer.cancel()
@@ -175,10 +175,10 @@ class Relay:
 
     # For the listener
 
-    def arrive(self, listener: str) -> list[KeptWebhook] | None:
-        """Register a listener, which will ``take``; returns the kept webhooks.
+    def connect(self, listener: str) -> list[ParkedWebhook] | None:
+        """Register a listener, which will call ``take``; return the parked webhooks.
 
-        Returns None if the listener has left, or another one has replaced it.
+        Return None if the listener has disconnected, or was replaced.
         """
         with self._changed:
             if listener in self._replaced:
@@ -188,10 +188,10 @@ class Relay:
             self._listener = listener
             self._untaken = list(self._offered.values())
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
-        return self.take_kept()
+        return self.take_parked()
 
-    def dismiss(self, listener: str) -> None:
-        """Unregister a listener; its waiting and late calls have no effect."""
+    def disconnect(self, listener: str) -> None:
+        """Unregister a listener; its waiting and late calls become no-ops."""
         with self._changed:
             if listener:
                 self._refuse(listener)
@@ -201,8 +201,8 @@ class Relay:
                 self._open_until_seconds = 0.0
                 self._changed.notify_all()
 
-    def has_replaced(self, listener: str) -> bool:
-        """Whether a listener has left, or another one has replaced it."""
+    def is_disconnected(self, listener: str) -> bool:
+        """Whether a listener has disconnected, or was replaced."""
         with self._changed:
             return listener in self._replaced
 
@@ -212,7 +212,7 @@ class Relay:
             del self._replaced[next(iter(self._replaced))]
 
     def take(self, timeout_seconds: float, is_over: Callable[[], bool]) -> list[OfferedAttempt]:
-        """Wait for attempts to deliver; returns an empty list on timeout, or once ``is_over`` is true."""
+        """Wait for attempts to deliver; return an empty list on timeout, or once ``is_over`` is true."""
         with self._changed:
             self._newest_call += 1
             call = self._newest_call
@@ -231,7 +231,7 @@ class Relay:
             return taken
 
     def answer(self, label: str, reply: Reply) -> bool:
-        """Pass on the shop's answer to an attempt, and wait until it is recorded; False if it is not."""
+        """Set the shop's answer to an attempt, and wait until it is recorded; return False if it is not."""
         with self._changed:
             offer = self._offered.pop(label, None)
             if offer in self._untaken:

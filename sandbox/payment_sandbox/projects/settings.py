@@ -1,4 +1,4 @@
-"""The settings of a project, and the form that reads them."""
+"""The settings of a project, and their form."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -40,7 +40,7 @@ TYPES: Final = (
 
 
 class OwnErrorForm(Form):
-    """An error in the wording of the merchant's real account."""
+    """The overrides of an error, to match the merchant's real account."""
 
     status = Whole(low=400, high=499, about="The HTTP status.")
     type = Text(about="The error's type.")
@@ -48,7 +48,7 @@ class OwnErrorForm(Form):
 
 
 def unknown_names(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names that are neither an error type nor a rule of the ledger."""
+    """Yield the names that are neither error types nor rules of the ledger."""
     names = list(names)
     if not names:
         return
@@ -87,7 +87,7 @@ class SettingsForm(Form):
     )
     forward_to = WebUrl(
         allow_none=True,
-        about="The URL to which the command listen forwards webhooks; until it runs, they wait unsent.",
+        about="The URL to which the command listen forwards webhooks; until then, they wait unsent.",
     )
     payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
@@ -97,7 +97,7 @@ class SettingsForm(Form):
     aliases = Anything(
         keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"),
         values=Choice(NAMES),
-        about="The merchant's own names for methods, each mapped to its method.",
+        about="The merchant's own names for methods, each with its method.",
     )
     absolute_urls = Flag(about="Whether order_url and payment_url start with a scheme.")
     reduced_customer = Flag(about="Whether responses show only country and ip_address of a customer.")
@@ -111,7 +111,7 @@ class SettingsForm(Form):
     errors = Anything(
         keys=Text(),
         values=FormPart(OwnErrorForm),
-        about="Errors in the wording of your real account, by rule id or error type; verify finds them.",
+        about="Overrides of errors, by rule id or error type, to match your real account; verify finds them.",
     )
     unknown_fields = Choice(("drop", "reject"), about="The handling of unknown request keys.")
     webhook_timing = Choice(
@@ -126,14 +126,14 @@ class SettingsForm(Form):
 
     @checks(although_invalid=True)
     def aliases_are_new_names(self, data: Mapping[str, Any], **options: Any) -> None:
-        """Refuse aliases that are the name of a method."""
+        """Refuse an alias that is the name of a method."""
         wrong = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
         if wrong:
             raise ValidationError({"aliases": wrong})
 
     @checks(although_invalid=True)
     def errors_are_of_known_rules(self, data: Mapping[str, Any], **options: Any) -> None:
-        """Refuse errors for anything but a rule of the ledger or an error type."""
+        """Refuse errors for unknown rules and error types."""
         problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
         unknown = {name: problem for name in unknown_names(data.get("errors", {}))}
         if unknown:
@@ -143,10 +143,10 @@ class SettingsForm(Form):
 class NewProjectForm(SettingsForm):
     """The settings of a new project, and its initial clock."""
 
-    clock = Text(about="running, frozen, or frozen@ with a time; by default as the server was started.")
+    clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
 
 
-EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any date: months are counted from here
+EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any date to which a period can be added
 SECONDS_MAX: Final = 300 * 366 * 86_400.0
 
 
@@ -160,7 +160,7 @@ def real_seconds(period: str) -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """The permissions of a merchant, and the look of responses."""
+    """The permissions of a merchant, and the presentation of responses."""
 
     name: str = ""
     owner: str = ""
@@ -182,7 +182,7 @@ class Settings:
     unknown_fields: str = "drop"
     webhook_timing: str = "after_response"
     seed: int = 0
-    of_newer: Mapping[str, Any] = field(default_factory=dict)  # settings stored by a newer server; ignored
+    of_newer: Mapping[str, Any] = field(default_factory=dict)  # settings of a newer server, without effect
 
     @property
     def is_test(self) -> bool:
@@ -196,17 +196,17 @@ class Settings:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """The features that are on."""
+        """The enabled features."""
         return frozenset(name for name in FEATURES if getattr(self, name))
 
     @cached_property
     def method_names(self) -> tuple[str, ...]:
-        """Every name for a method in a request, including aliases."""
+        """All names of methods in requests, including aliases."""
         return (*NAMES, *self.aliases)
 
     @cached_property
     def presentation(self) -> str:
-        """A marker for the look of responses, part of ETags."""
+        """A marker for the presentation of responses, as a part of ETags."""
         return f"{'a' if self.absolute_urls else ''}{'r' if self.reduced_customer else ''}"
 
     def method(self, name: str) -> str | None:
@@ -220,7 +220,7 @@ class Settings:
         return replace(self, **values)
 
     def as_mapping(self) -> dict[str, Any]:
-        """All settings as plain data."""
+        """Return all settings as plain data."""
         shown = {name: getattr(self, name) for name in KNOWN}
         return {
             **shown,
@@ -235,7 +235,7 @@ FORM: Final = SettingsForm()
 
 
 def stored_settings(data: Mapping[str, Any], path: str) -> Settings:
-    """Read stored settings; the settings of a newer server are kept and have no effect.
+    """Read stored settings; settings of a newer server are preserved without effect.
 
     Raises:
         Invalid: lists every invalid setting.

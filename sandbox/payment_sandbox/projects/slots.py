@@ -1,4 +1,4 @@
-"""Slots: data that a face of the server attaches to a project or an epoch, and that is freed with it."""
+"""Slots: data that other packages attach to a project or an epoch, with the same lifetime."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -14,14 +14,14 @@ class Slot(Generic[T]):
 
 
 class Slots:
-    """The attached data of one owner, reachable only through it."""
+    """The attached data of one owner."""
 
     def __init__(self) -> None:
-        self._things: dict[Slot[Any], Any] = {}
+        self._data: dict[Slot[Any], Any] = {}
 
     def of(self, slot: Slot[T]) -> T:
         """Return the owner's data of this kind."""
-        thing: T | None = self._things.get(slot)
-        if thing is None:
-            thing = self._things.setdefault(slot, slot.make())
-        return thing
+        data: T | None = self._data.get(slot)
+        if data is None:
+            data = self._data.setdefault(slot, slot.make())
+        return data

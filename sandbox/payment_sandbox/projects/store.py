@@ -1,4 +1,4 @@
-"""The interface of a store, and the change set of an edit, which is saved completely or not at all."""
+"""The interface of stores, and the change set of an edit, which a store commits atomically."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -56,11 +56,11 @@ class ForOthers(NamedTuple):
     jobs: tuple[QueuedDelivery, ...] = ()  # webhooks to send now
     finished_jobs: tuple[int, ...] = ()  # numbers of jobs that need no further attempt now
     due_in_seconds: float | None = None  # real time until the next agenda entry is due
-    unused_seconds_max: float | None = None  # idle real time until the project is deleted
+    unused_seconds_max: float | None = None  # idle real time after which the project is deleted
 
 
 class ChangeSet(NamedTuple):
-    """Everything that one edit changed: new versions of records, and agenda entries added and removed."""
+    """The changes of an edit: new versions of records, and added and removed agenda entries."""
 
     orders: Mapping[str, Order] = {}
     credentials: tuple[Credential, ...] = ()
@@ -68,7 +68,7 @@ class ChangeSet(NamedTuple):
     deliveries: tuple[Delivery, ...] = ()
     dues: tuple[Due[Command], ...] = ()
     finished: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
-    chosen: Chosen | None = None  # None if it did not change
+    chosen: Chosen | None = None  # None if unchanged
     counters: Counters | None = None  # after the edit; for a durable store only
     others: ForOthers | None = None  # for a shared store only
 
@@ -89,16 +89,16 @@ class HistoryRow(NamedTuple):
 
 
 class Store(Protocol):
-    """Commits change sets and reads records back; without more, in memory and for one server alone."""
+    """A store of change sets and records; by default, in memory and for a single server."""
 
     is_durable: bool = False
     is_new: bool = False
     """Whether this is a durable store without any commit: its first change set must be complete."""
     is_shared: bool = False
-    """Whether other servers write it, too: what is to be sent is stored then, and one server sends it."""
+    """Whether several servers write to the store; one server then sends all webhooks."""
     deliveries_dropped: int
     account: Account | None
-    """Counts what the project keeps; None if the server has no quotas."""
+    """Counts the stored records of the project; None without quotas."""
     order: Callable[[str], Order | None]
     """The newest version of an order or refund."""
     credential: Callable[[str], Credential | None]
@@ -113,7 +113,7 @@ class Store(Protocol):
         return False
 
     def carries(self, queued: QueuedDelivery) -> bool:
-        """Whether this server is to send it."""
+        """Whether this server must send the delivery."""
         return True
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
@@ -124,8 +124,8 @@ class Store(Protocol):
         """Share a new journal with other servers."""
         return
 
-    def leave(self) -> None:
-        """Stop sending for now: another server may have a listener for webhooks, or get one."""
+    def stop_sending(self) -> None:
+        """Stop sending for now, because a listener may be connected to another server."""
         return
 
     def has_jobs(self) -> bool:
@@ -137,14 +137,14 @@ class Store(Protocol):
         return True
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
-        """Save a change set completely or not at all; ``is_due`` if the service owes it.
+        """Commit a change set atomically; ``is_due`` for automatic changes, such as an expiry.
 
         Raises:
             QuotaReached: the change exceeds a quota, and is not due.
         """
 
     def load(self, change: ChangeSet) -> None:
-        """Load into memory what is already saved."""
+        """Load saved records into memory."""
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Save journal records, and delete the oldest beyond the limit."""
@@ -159,52 +159,52 @@ class Store(Protocol):
         return ()
 
     def order_ids(self) -> list[str]:
-        """The identifiers of all orders and refunds, oldest first."""
+        """Return the identifiers of all orders and refunds, oldest first."""
 
     @property
     def newest_order_id(self) -> str | None:
         """The identifier of the newest order or refund, if there is one."""
 
     def deliveries(self) -> list[Delivery]:
-        """All webhooks, oldest first."""
+        """Return all webhooks, oldest first."""
 
     def deliveries_of(self, order_id: str) -> list[Delivery]:
-        """The webhooks of one order, oldest first."""
+        """Return the webhooks of one order, oldest first."""
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """All orders and refunds, newest first; those created meanwhile are not among them."""
+        """Yield all orders and refunds, newest first, without those created in the meantime."""
 
     def credentials(self) -> list[Credential]:
-        """All stored cards."""
+        """Return all stored cards."""
 
     def qr_requests(self) -> list[QrRequest]:
-        """All QR requests."""
+        """Return all QR requests."""
 
 
-ALONE: Final = nullcontext()
+SINGLE_SERVER: Final = nullcontext()
 
 
 class Storage(Protocol):
-    """Creates the stores of one project, one per epoch; without more, no other server uses them."""
+    """The storage of one project, with a store per epoch; by default, for a single server."""
 
     def store(self) -> Store:
-        """An empty store; its first commit deletes what an earlier epoch left."""
+        """Create an empty store; its first commit deletes the records of an earlier epoch."""
 
     def transaction(self, project: Any) -> AbstractContextManager[None]:
-        """Bring the project up to date, and keep other servers from changing it while inside.
+        """Load the newest state of the project, and block changes by other servers inside.
 
         Raises:
             NotStored: the storage does not answer.
         """
-        return ALONE
+        return SINGLE_SERVER
 
     @property
     def awaits_courier(self) -> bool:
-        """Whether another server sends webhooks of the project just now."""
+        """Whether another server currently sends webhooks of the project."""
         return False
 
     def answer(self, project: Any, request_id: str) -> str | None:
-        """Return the response of a request that has been executed; None if it has not.
+        """Return the response of an executed request; None if the request has not been executed.
 
         Raises:
             NotStored: the storage does not answer.
@@ -213,7 +213,7 @@ class Storage(Protocol):
         return answer
 
     def flush(self, project: Any) -> None:
-        """Let other servers know at once what the project's journal has got, and its events."""
+        """Send new journal records and events to other servers at once."""
         return
 
     def watch(self, project: Any) -> None:
@@ -225,17 +225,17 @@ class Storage(Protocol):
         return
 
     def hold_clock(self, project: Any) -> bool:
-        """Claim the project's clock for an advance; False if another server holds it."""
+        """Claim the project's clock for an advance; return False if another server holds it."""
         return True
 
     def take_over(self, project: Any) -> None:
-        """Send the webhooks that no other server sends."""
+        """Take over the orphaned webhooks."""
         return
 
     def stop_advance(self, project: Any) -> None:
-        """Ask the server that advances the clock to stop."""
+        """Request a stop from the server that advances the clock."""
         return
 
-    def let_clock_go(self) -> None:
+    def release_clock(self) -> None:
         """Release the clock with the next commit."""
         return

@@ -1,4 +1,4 @@
-"""The available scenarios: the default, the ready-made ones, and those in the user's folders."""
+"""The available scenarios: default, ready-made, and in the user's folders."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,7 +23,7 @@ def ready_folder() -> Path:
 
 
 def ready_names() -> list[str]:
-    """Return the names of the ready-made scenarios: files, and variations from the catalogue."""
+    """Return the names of the ready-made scenarios: from files, and from the catalogue of variations."""
     return sorted([*offered(OfferedIn.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
 
 
@@ -88,7 +88,7 @@ def read_text(path: Path) -> str:
 
 
 class Catalogue:
-    """Scenarios by name; a user's own takes precedence over a ready-made one of the same name."""
+    """Scenarios by name; a user's scenario takes precedence over a ready-made one of the same name."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Catalogue:
         """Return the scenario with this name.
 
         Raises:
-            Invalid: there is none; lists the available names.
+            Invalid: the scenario is unknown; lists the available names.
         """
         known = self.scenarios
         scenario = known.get(name) if isinstance(name, str) else None

@@ -10,7 +10,7 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid, Violation
 
 TEXT_LENGTH_MAX: Final = 1 << 18
-NODES_MAX: Final = 20_000  # the nodes of an aliased part count once per alias
+NODES_MAX: Final = 20_000  # the nodes of an anchor count once per alias
 DEPTH_MAX: Final = 50
 KEY_LENGTH_MAX: Final = 1_000
 PROBLEM_LENGTH_MAX: Final = 300  # messages of the parser quote the document
@@ -31,14 +31,14 @@ class Position(NamedTuple):
 class Document:
     """Plain data with the line and column of its parts."""
 
-    def __init__(self, data: Any, root: Any = None, *, has_places: bool = True) -> None:
+    def __init__(self, data: Any, root: Any = None, *, has_positions: bool = True) -> None:
         """Hold the data and its root YAML node; JSON has no positions."""
         self.data = data
         self._root = root
-        self._has_places = has_places
+        self._has_positions = has_positions
         self._children: dict[int, dict[str, tuple[Position, Any]]] = {}
 
-    def place_of(self, path: str) -> Position:
+    def position_of(self, path: str) -> Position:
         """Return the position of a path; a missing path has the position of its parent."""
         place, node, rest = Position(1, 1), self._root, path
         while rest and node is not None:
@@ -66,7 +66,7 @@ class Document:
 
     def placed(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
         """Return the violations with file, line and column, in the order of the text."""
-        placed = [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in violations]
+        placed = [one._replace(file=file, **self.position_of(one.path)._asdict()) for one in violations]
         return sorted(placed, key=lambda one: (one.line or 0, one.column or 0))
 
     @contextmanager
@@ -75,7 +75,7 @@ class Document:
         try:
             yield
         except Invalid as invalid:
-            if not self._has_places:
+            if not self._has_positions:
                 raise
             raise Invalid(self.placed(invalid.violations, file)) from None
 
@@ -84,7 +84,7 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
     """Parse one YAML 1.2 document; JSON works too.
 
     Raises:
-        Invalid: says what is wrong, with line and column.
+        Invalid: states the problem, with line and column.
     """
     with LOADING:
         from ruamel.yaml.error import MarkedYAMLError, YAMLError  # imported here for a faster startup
@@ -115,7 +115,7 @@ def _parsed(text: str) -> Document:
         raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
     class Bounded(Composer):
-        """Refuses a document that is too large while parsing it."""
+        """A composer that refuses a document as soon as it is too large."""
 
         nodes = aliases = levels = 0
 
@@ -166,7 +166,7 @@ class _Reader:
         elif node.id == "scalar":
             data = self._scalar(node, kind)
         else:
-            data = self._refuse(f"the tag {node.tag} is not supported here", node)
+            data = self._refuse(f"the tag {node.tag} is not supported", node)
         self._levels -= 1
         return data
 
@@ -183,7 +183,7 @@ class _Reader:
         return own | {name: value for name, value in merged.items() if name not in own}
 
     def _merged(self, node: Any) -> dict[str, Any]:
-        """Return the data to merge in; of several mappings, the first takes precedence."""
+        """Return the data that a merge key adds; the first of several mappings takes precedence."""
         merged: dict[str, Any] = {}
         for source in node.value if node.id == "sequence" else [node]:
             if source.id != "mapping":

@@ -31,7 +31,7 @@ RATE_LIMITED: Final = 429
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect on one step. A subclass has at most one value for users to write, its first field."""
+    """An effect on one step. Its first field, if any, is the value that users write in documents."""
 
     key: ClassVar[str]
     field: ClassVar["Field[Any]"]  # parses the value
@@ -59,7 +59,7 @@ class RequestEffect(Effect):
     client_sees: ClassVar[str] = ""
     has_phase: ClassVar[bool] = False  # whether it can apply before or after processing
     loses_response: ClassVar[bool] = False
-    sends_nothing: ClassVar[bool] = False  # not even a part of a response
+    sends_nothing: ClassVar[bool] = False  # not even part of a response
 
     @property
     def refusal_status(self) -> int | None:
@@ -178,7 +178,7 @@ class RateLimit(RequestEffect):
 
 
 class Silence(RequestEffect):
-    """The client never gets a response, however long it waits."""
+    """The client never gets a response."""
 
     key = "silence"
     loses_response = True
@@ -186,7 +186,7 @@ class Silence(RequestEffect):
 
 
 class Stale(RequestEffect):
-    """The response is stale: it shows an order as the client saw it earlier."""
+    """The response is stale: it repeats an earlier version of the order."""
 
     key = "stale"
 
@@ -233,12 +233,12 @@ class Fault:
 
     @property
     def changes_response(self) -> bool:
-        """Whether the client gets another response, or none; a mere delay changes none."""
+        """Whether the client gets a different response or none; a delay alone does not count."""
         return self.effect is not None and not isinstance(self.effect, WebhooksFirst)
 
     @property
     def sends_nothing(self) -> bool:
-        """Whether the client gets no part of a response."""
+        """Whether the client receives nothing at all."""
         return self.effect is not None and self.effect.sends_nothing
 
 
@@ -247,7 +247,7 @@ class WebhookEffect(Effect):
 
     @property
     def reply(self) -> Reply | None:
-        """The simulated reply, in place of sending; None to send."""
+        """The simulated reply of a webhook that is not sent; None to send it."""
         return None
 
     @property
@@ -278,7 +278,7 @@ class Timeout(WebhookEffect):
 
     @property
     def reply(self) -> Reply:
-        """A time-out."""
+        """A timeout."""
         return Reply(0.0, error=TIMED_OUT_BY_SCENARIO)
 
 
@@ -314,7 +314,7 @@ class Duplicate(Repeated):
 
 
 class OneByOne(Duplicate):
-    """The webhook arrives several times in sequence, over the network too; for rehearsals only."""
+    """The webhook arrives several times in sequence, even over the network; for rehearsals only."""
 
 
 class Together(Repeated):

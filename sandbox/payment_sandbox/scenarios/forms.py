@@ -49,7 +49,7 @@ class AmountField(FormPart):
 
 
 class WhenForm(Form):
-    """Conditions of a rule; all must be true."""
+    """Conditions of a rule, which must all be true."""
 
     payment_method = OneOrMany(Text(), about="One method or several, by identifier or alias.")
     amount = AmountField(AmountForm, about="The amount in cents: one number, or bounds.")
@@ -74,7 +74,7 @@ class CreditForm(Form):
     """The time and the amount of the bank's credit."""
 
     after = PeriodText(zero=True, about="The delay after creation; none by default.")
-    amount = Cents(about="The amount in cents; all of it by default.")
+    amount = Cents(about="The amount in cents; the full amount by default.")
 
 
 class ThenForm(Form):
@@ -86,7 +86,7 @@ class ThenForm(Form):
         ("waits", "pays", "fails", "cancels", "abandons"),
         about="The customer's action on the page; with waits, a browser or a control call acts.",
     )
-    after = PeriodText(zero=True, about="The delay before it happens; none by default.")
+    after = PeriodText(zero=True, about="The delay before the action or result; none by default.")
     reason = Text(about="The reason of a failure, shown on the transaction.")
     card = Choice(
         (*CARDS, *(network for network in NETWORKS if network not in CARDS)),
@@ -108,7 +108,7 @@ class ThenForm(Form):
 
 
 class RuleForm(Form):
-    """One rule."""
+    """A rule for attempts."""
 
     when = FormPart(
         WhenForm, load_default=dict, about="Conditions that must all be true; default: any attempt."
@@ -145,9 +145,11 @@ WebhookThenForm: Final = _with_effects(
 
 
 class WebhookRuleForm(Form):
-    """One rule for webhooks."""
+    """A rule for webhooks."""
 
-    when = FormPart(WebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
+    when = FormPart(
+        WebhookWhenForm, load_default=dict, about="The delivery attempts that match; all by default."
+    )
     then = FormPart(WebhookThenForm, required=True, about="Exactly one effect.")
 
 
@@ -161,9 +163,11 @@ class OrderWebhookWhenForm(WebhookWhenForm):
 
 
 class OrderWebhookRuleForm(WebhookRuleForm):
-    """One rule for webhooks outside a scenario; unlike a scenario's rules, it can name an order."""
+    """A rule for webhooks outside a scenario; unlike a rule of a scenario, it can name an order."""
 
-    when = FormPart(OrderWebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
+    when = FormPart(
+        OrderWebhookWhenForm, load_default=dict, about="The delivery attempts that match; all by default."
+    )
 
 
 class FaultWhenForm(Form):
@@ -175,7 +179,7 @@ class FaultWhenForm(Form):
         expected="a path such as /v1/orders/ (* matches anything)",
         about="A glob for the path; a final slash does not matter.",
     )
-    nth = OneOrMany(Whole(low=1), about="Which of the matching requests, from 1; all by default.")
+    nth = OneOrMany(Whole(low=1), about="The numbers of the matching requests, from 1; all by default.")
 
 
 class LatencyForm(Form):
@@ -209,10 +213,10 @@ FaultThenForm: Final = _with_effects(
 
 
 class FaultForm(Form):
-    """One fault."""
+    """A fault of requests."""
 
-    when = FormPart(FaultWhenForm, load_default=dict, about="Which requests; all by default.")
-    then = FormPart(FaultThenForm, required=True, about="The effect on them.")
+    when = FormPart(FaultWhenForm, load_default=dict, about="The requests that match; all by default.")
+    then = FormPart(FaultThenForm, required=True, about="The effect on these requests.")
 
 
 class FaultsForm(Form):
@@ -236,7 +240,7 @@ class ScenarioForm(Form):
         expected="lower-case letters, digits and hyphens",
         about="The file name without its extension.",
     )
-    description = Text(about="What it simulates, in one sentence.")
+    description = Text(about="The purpose of the scenario, in one sentence.")
     settings = Anything(keys=Text(), about="Project settings while the scenario is active.")
     rules = Items(
         FormPart(RuleForm),

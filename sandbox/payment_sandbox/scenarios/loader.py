@@ -1,4 +1,4 @@
-"""Loads a scenario from a document, or reports all its errors."""
+"""Loading of scenarios from documents; a refusal lists all errors of the document."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -29,7 +29,7 @@ def load_scenario(
 ) -> Scenario:
     """Read a scenario document; ``methods`` are the names it may use, including aliases.
 
-    If ``file_name`` is given, the scenario must have that name.
+    With a ``file_name``, the scenario must have that name.
 
     Raises:
         Invalid: lists all errors (SCN-01), up to a thousand of each kind.
@@ -87,7 +87,7 @@ def fault_rules(data: Mapping[str, Any]) -> tuple[FaultRule, ...]:
 def load_text(
     text: str, methods: Sequence[str], check_settings: CheckSettings, file: str | None = None
 ) -> Scenario:
-    """Read a scenario from YAML or JSON text; in a file, it must have the file's name.
+    """Read a scenario from YAML or JSON text; a scenario in a file must have the file's name.
 
     Raises:
         Invalid: lists all errors, with line and column (SCN-01).

@@ -11,7 +11,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
 DECIDING_KEYS: Final = ("customer", "credit", "screening", "processor")
-"""The keys of an outcome that name an actor; the others give details."""
+"""The keys of an outcome that name an actor; all other keys give details."""
 NONE_SPENT: Final[frozenset[int]] = frozenset()
 
 
@@ -77,9 +77,9 @@ class When(NamedTuple):
     refund: bool = False
 
     def holds(self, subject: Subject) -> bool:
-        """Whether every condition is true (SCN-02 to SCN-04); faster than an empty ``unmet``."""
+        """Whether every condition is true (SCN-02 to SCN-04); faster than listing ``unmet`` conditions."""
         return (
-            self.refund == subject.is_refund  # these three rule out most
+            self.refund == subject.is_refund  # these three exclude most rules
             and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
             and (self.amount is None or self.amount.holds(subject.amount_cents))
             and self.attempt in (None, subject.attempt)
@@ -121,8 +121,8 @@ class When(NamedTuple):
             )
 
 
-def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[str]) -> bool:
-    """Whether an outcome has an actor and, for a screening, a result that apply to the attempt."""
+def outcome_applies(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[str]) -> bool:
+    """Whether an outcome has an actor of the attempt and, for a screening, a possible result."""
     return any(
         actor in then and actor in words and (actor != "screening" or then[actor] in screenings)
         for actor in DECIDING_KEYS
@@ -137,9 +137,9 @@ class ScenarioRule(NamedTuple):
     times: int | None = None
 
     def decides(self, subject: Subject, used: int) -> bool:
-        """Whether it decides an attempt that meets its conditions: it is unspent, and its outcome applies."""
+        """Whether the rule decides an attempt with met conditions: it is unspent, and its outcome applies."""
         is_unspent = self.times is None or used < self.times
-        return is_unspent and says(self.then, subject.outcome_keys, subject.screenings)
+        return is_unspent and outcome_applies(self.then, subject.outcome_keys, subject.screenings)
 
 
 class WebhookRule(NamedTuple):
@@ -148,10 +148,10 @@ class WebhookRule(NamedTuple):
     effect: WebhookEffect
     status: str | None = None
     attempt: int | None = None
-    order_id: str | None = None  # such a rule ends with its order; a scenario has none
+    order_id: str | None = None  # outside scenarios only; the rule ends with the order
 
     def holds(self, delivery: Delivery) -> bool:
-        """Whether it decides the next attempt of a delivery."""
+        """Whether the rule decides the next attempt of a delivery."""
         return (
             self.status in (None, delivery.status)
             and self.order_id in (None, delivery.order_id)
@@ -160,7 +160,7 @@ class WebhookRule(NamedTuple):
 
 
 class FaultRule(NamedTuple):
-    """A fault of the requests that match method and path: the nth, or all."""
+    """A fault of the requests that match method and path: all, or only the nth."""
 
     fault: Fault
     method: str | None = None
@@ -186,7 +186,7 @@ class Scenario(NamedTuple):
     faults: Sequence[FaultRule] = ()
 
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> "ScenarioDecision":
-        """Find the rule that decides an attempt; ``uses`` has the number of uses of each rule."""
+        """Decide an attempt by the first matching rule; ``uses`` counts the uses of each rule."""
         for index, rule in enumerate(self.rules):
             if rule.when.holds(subject) and rule.decides(subject, uses.get(index, 0)):
                 return ScenarioDecision(self, subject, index)
@@ -204,7 +204,7 @@ class ScenarioDecision(NamedTuple):
 
     @property
     def outcome(self) -> Mapping[str, Any]:
-        """The outcome as plain data; empty without a rule, so all actors wait."""
+        """The outcome as plain data; empty without a matching rule, so that all actors wait."""
         if self.rule is None:
             return NOTHING
         then = self.scenario.rules[self.rule].then

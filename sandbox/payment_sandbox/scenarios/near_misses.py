@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from payment_sandbox.scenarios.model import DECIDING_KEYS, Difference, ScenarioDecision, ScenarioRule, says
+from payment_sandbox.scenarios.model import (
+    DECIDING_KEYS,
+    Difference,
+    ScenarioDecision,
+    ScenarioRule,
+    outcome_applies,
+)
 
 
 def explain(decision: ScenarioDecision) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> I
     yield from rule.when.unmet(subject)
     if index in decision.spent:
         yield Difference(condition="times", expected=rule.times, actual="spent")
-    if not says(rule.then, subject.outcome_keys, subject.screenings):
+    if not outcome_applies(rule.then, subject.outcome_keys, subject.screenings):
         known = [actor for actor in DECIDING_KEYS if actor in subject.outcome_keys]
         actual = [actor for actor in DECIDING_KEYS if actor in rule.then]
         yield Difference(condition="then", expected=known, actual=actual)

@@ -1,4 +1,4 @@
-"""Rules of scenarios and faults as sentences for people."""
+"""Sentences for people about the rules of scenarios and faults."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
@@ -37,7 +37,7 @@ BOUNDS: Final = {"gte": "at least", "gt": "more than", "lte": "at most", "lt": "
 
 
 def period_in_words(period: str) -> str:
-    """A period such as PT10S as 10 seconds; one of several units stays as it is."""
+    """Spell out a period: PT10S is 10 seconds; a period of several units stays unchanged."""
     for prefix, units in PERIODS.items():
         number, unit = period.removeprefix(prefix)[:-1], units.get(period[-1:])
         if period.startswith(prefix) and unit is not None and number.isascii() and number.isdecimal():
@@ -49,9 +49,9 @@ EVERY: Final = {"rules": "every attempt", "webhooks": "every webhook", "faults":
 
 
 def rule_in_words(kind: str, rule: Mapping[str, Any], online: Collection[str] = ()) -> str:
-    """A rule as a sentence, such as: For any online method: the customer pays after 10 seconds.
+    """Describe a rule in a sentence, such as: For any online method: the customer pays after 10 seconds.
 
-    ``kind`` is the list of a scenario that has the rule; ``online`` are the methods of any online payment.
+    ``kind`` is the list in the scenario that contains the rule; ``online`` names all online methods.
     """
     then = {"rules": then_in_words, "webhooks": webhook_in_words, "faults": fault_in_words}[kind](
         rule["then"]
@@ -62,7 +62,7 @@ def rule_in_words(kind: str, rule: Mapping[str, Any], online: Collection[str] = 
 
 
 def then_in_words(then: Rule) -> str:
-    """What happens to an attempt, such as: the customer pays after 10 seconds."""
+    """Describe the outcome of an attempt, such as: the customer pays after 10 seconds."""
     return ", ".join(_outcomes(then)) or "nothing special happens"
 
 
@@ -95,7 +95,7 @@ def _credit(credit: object) -> str:
 
 
 def when_in_words(when: Rule, online: Collection[str] = ()) -> str:
-    """The conditions of a rule, such as: credit-card, €5.00."""
+    """Describe the conditions of a rule, such as: credit-card, €5.00."""
     return ", ".join(_condition(name, value, online) for name, value in when.items()) or "any"
 
 
@@ -119,53 +119,53 @@ def _amount(value: object) -> str:
 
 
 def fault_in_words(then: Rule) -> str:
-    """What goes wrong with a request, by its name, such as: answer lost."""
+    """Describe the effect of a fault on a request, such as: response lost (503 instead)."""
     return ", ".join(_faults(then)) or "fault"
 
 
 def _faults(then: Rule) -> Iterator[str]:
-    known = LOST if then.get("phase") == "after" else REFUSED
+    known = RESPONSE_LOST if then.get("phase") == "after" else REFUSED
     for name, value in then.items():
         if name in known:
             yield known[name].format(str(value).replace("/PT1S", " calls a second"))
 
 
-LATE: Final = {
-    "truncate": "answer cut off in its middle",
+IN_BOTH_PHASES: Final = {
+    "truncate": "response cut off in the middle",
     "rate_limit": "at most {}",
-    "silence": "no answer ever",
-    "latency": "answered {} s late",
+    "silence": "no response at all",
+    "latency": "response {} s late",
 }
 REFUSED: Final = {
     "status": "refused with {}",
-    "hang": "no answer for {} s, not done",
-    "reset": "connection cut, not done",
-    **LATE,
+    "hang": "no response for {} s, request not processed",
+    "reset": "connection cut, request not processed",
+    **IN_BOTH_PHASES,
 }
-LOST: Final = {
-    "status": "answer lost ({} instead)",
-    "hang": "answer lost after {} s",
-    "reset": "answer lost, connection cut",
-    **LATE,
+RESPONSE_LOST: Final = {
+    "status": "response lost ({} instead)",
+    "hang": "response lost after {} s",
+    "reset": "response lost, connection cut",
+    **IN_BOTH_PHASES,
 }
 WEBHOOKS: Final = {
-    "timeout": "the try times out",
+    "timeout": "the attempt times out",
     "drop": "the webhook is lost",
-    "swap": "the webhook comes after the next one",
+    "swap": "the webhook arrives after the next one",
 }
 
 
 def webhook_in_words(then: Rule) -> str:
-    """What happens to a webhook, such as: every webhook comes 2 times."""
+    """Describe the effect on a webhook, such as: the webhook arrives 2 times."""
     return ", ".join(_of_webhook(then)) or "nothing special happens"
 
 
 def _of_webhook(then: Rule) -> Iterator[str]:
     yield from (words for name, words in WEBHOOKS.items() if name in then)
     if "answer" in then:
-        yield f"the try counts as answered with {then['answer']}"
+        yield f"the attempt counts as answered with {then['answer']}"
     if "duplicate" in then or "together" in then:
         at_once = " at the same moment" if "together" in then else ""
-        yield f"the webhook comes {then.get('duplicate') or then.get('together')} times{at_once}"
+        yield f"the webhook arrives {then.get('duplicate') or then.get('together')} times{at_once}"
     if "delay" in then:
-        yield f"the webhook comes {period_in_words(str(then['delay']))} late"
+        yield f"the webhook arrives {period_in_words(str(then['delay']))} late"

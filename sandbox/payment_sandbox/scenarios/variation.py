@@ -1,4 +1,4 @@
-"""Variations: their steps, their effects, the permitted ends of a rehearsed test, and their offers."""
+"""Variations: steps, effects, requirements and offers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,20 +21,22 @@ CREATE: Final = "create"  # calls of the shop
 READ: Final = "read"
 CHANGE: Final = "change"
 WEBHOOK: Final = "webhook"
-ACTION: Final = "action"  # of a customer or a bank
-ATTEMPT: Final = "attempt"  # to pay or to refund: the service decides
+ACTION: Final = "action"  # a customer or a bank acts
+ATTEMPT: Final = "attempt"  # the service decides on a payment or a refund
 PRESS: Final = "press"  # the test submits a form of the shop
+JOB: Final = "job"  # a job of the shop runs
 CALLS: Final = (CREATE, READ, CHANGE)
 
 
-class Asked(NamedTuple):
+class ShopCall(NamedTuple):
     """A call of the shop, or a form submitted to the shop."""
 
     method: str
     path: str
+    has_number: bool = False  # the form has a whole number, such as a quantity
 
 
-class Acts(NamedTuple):
+class OrderAction(NamedTuple):
     """An action on an order."""
 
     action: Action
@@ -44,39 +46,47 @@ class Acts(NamedTuple):
     is_authorization: bool
 
 
-About = Asked | Acts | Delivery | Subject
-"""The details of a step: a call or a form, an action, a webhook, or the subject of an attempt."""
+class Runs(NamedTuple):
+    """A run of a job of the shop."""
+
+    job: str
+    is_changing: bool  # it creates an order, or changes one
+
+
+StepDetails = ShopCall | OrderAction | Delivery | Subject | Runs
+"""The details of a step: a call or a form, an action, a webhook, the subject of an attempt, or a run."""
 
 
 class Step(NamedTuple):
-    """One step: its kind, its number within the kind, its label in words, and its details."""
+    """A step of a test: its kind, its number within the kind, a label, and details."""
 
     kind: str
     number: int
     label: str
-    about: About
+    about: StepDetails
 
     @property
     def name(self) -> str:
-        """Its name in rehearsals."""
+        """The name in rehearsals."""
         return f"{self.kind}:{self.number}"
 
 
 class Trait(Flag):
-    """The required end of a rehearsed test, and the needs of a variation; without traits, any end will do."""
+    """Requirements of a variation: on the end of a rehearsed test, and on the shop and the test."""
 
     AT_ONCE = auto()  # the test must end as before: its own assertions still hold
     AT_REST = auto()  # the test must end as before, once retries and jobs have run
-    SUSPECT = auto()  # it often causes trouble in combination with another one
+    SUSPECT = auto()  # it often causes trouble in combination with other variations
     THREADS = auto()  # the shop's handlers run on other threads than the test's
     RETURN = auto()  # the shop has a page to which customers return
     RESTART = auto()  # the test defines how to restart the shop
+    CUSTOMERS = auto()  # other customers can use the shop during the test
 
 
 NO_TRAIT: Final = Trait(0)
 
 
-class Instead(NamedTuple):
+class ReplacementScene(NamedTuple):
     """A scene that replaces or extends the planned action; rehearsals and "What if …" play it."""
 
     scene: str
@@ -86,25 +96,54 @@ class Instead(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """A period, such as ``P3D``, passes after the action."""
+    """Time, such as ``P3D``, passes after the action."""
 
     period: str
 
 
 class Repeat(NamedTuple):
-    """A form of the shop is submitted twice."""
+    """A form of the shop is submitted twice, or a job runs twice."""
 
     at_once: bool
 
 
-VariationEffect = Fault | WebhookEffect | Document | Action | Instead | Passes | Repeat
-"""An effect on a call or a webhook, the outcome of an attempt, another action or scene, a repeated form."""
+class Filled(NamedTuple):
+    """A form of the shop is submitted with another number."""
+
+    more: int
+
+
+class Another(NamedTuple):
+    """Another customer submits the same form before, and pays or walks away."""
+
+    pays: bool
+
+
+class Beforehand(NamedTuple):
+    """Something happens at the service just before a call of the shop, which is then answered accordingly."""
+
+    happens: str
+
+
+VariationEffect = (
+    Fault
+    | WebhookEffect
+    | Document
+    | Action
+    | ReplacementScene
+    | Passes
+    | Repeat
+    | Filled
+    | Another
+    | Beforehand
+)
+"""An effect on a call or a webhook, the outcome of an attempt, another action or scene, another form."""
 
 
 class OfferedIn(Flag):
     """The places that offer a variation, apart from rehearsals."""
 
-    AGAIN = auto()  # "What if …" on the page of an order
+    WHAT_IF = auto()  # "What if …" on the page of an order
     SWITCH = auto()  # a switch of the dashboard
     SEQUENCE = auto()  # a webhook sequence for marked tests
     SCENARIO = auto()  # a ready-made scenario
@@ -114,10 +153,10 @@ NOTHING: Final[Document] = MappingProxyType({})
 
 
 class VariationOffer(NamedTuple):
-    """An offer to play a variation for a whole project, or for a repeated order.
+    """An offer to play a variation for a whole project, or on a replay of an order.
 
-    ``when`` selects the webhooks or requests. ``effect`` overrides the variation's own; ``settings`` are
-    changed instead of adding rules. ``shows`` lists the review findings whose cost the offer demonstrates.
+    ``when`` selects the webhooks or requests. ``effect`` overrides the variation's own.
+    ``settings`` are changed instead of adding rules. ``shows`` lists the findings that it demonstrates.
     """
 
     name: str
@@ -132,7 +171,7 @@ class VariationOffer(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its name in words."""
+        """The name in words."""
         return self.name.replace("-", " ")
 
     @property
@@ -151,17 +190,17 @@ class VariationOffer(NamedTuple):
 
     @property
     def undo(self) -> str:
-        """How to undo it."""
+        """Instructions to undo the variation."""
         if self.settings:
-            return "change the setting back"
+            return "restore the setting"
         if self.rules:
             return "remove the rule; a rule for one order ends with the order"
-        moves_clock = isinstance(self.effect, Instead) and self.effect.moves_clock
+        moves_clock = isinstance(self.effect, ReplacementScene) and self.effect.moves_clock
         return "undo the last move of the clock" if moves_clock else "create a new order"
 
     @property
     def scenario(self) -> Document:
-        """A scenario that plays it; if it changes webhooks, a customer pays after ten seconds."""
+        """A scenario with the variation; if it affects webhooks, a customer pays after ten seconds."""
         pays = [{"then": {"customer": "pays", "after": "PT10S"}}] if "webhooks" in self.rules else []
         document = {"name": self.name, "description": self.sentence, "settings": self.settings, "rules": pays}
         return {key: part for key, part in {**document, **self.rules}.items() if part}
@@ -187,8 +226,9 @@ class Variation:
     applies: Applies | None = None  # a condition, if any
     kinds: tuple[str, ...] = ()
     is_met: IsMet | None = None
-    reported_as: str = ""  # its name in coverage and sequences, if different
+    reported_as: str = ""  # the name in coverage and sequences, if different
     offers: tuple[VariationOffer, ...] = ()
+    implied_by: str = ""  # a variation of the same step; where it does no harm, this one does none either
 
     def offering(self, *offers: VariationOffer) -> "Variation":
         """Return the variation with these offers."""
@@ -196,15 +236,20 @@ class Variation:
 
     @property
     def traits(self) -> Trait:
-        """Its own traits, and the needs of its effect."""
-        return self.own_traits | (self.effect.needs if isinstance(self.effect, Instead) else NO_TRAIT)
+        """The variation's own traits, and those of the scene."""
+        return self.own_traits | (
+            self.effect.needs if isinstance(self.effect, ReplacementScene) else NO_TRAIT
+        )
 
     @property
     def reported(self) -> str:
-        """Its name in coverage and sequences."""
+        """The name in coverage and sequences."""
         return self.reported_as or self.name
 
     def fits(self, step: Step) -> bool:
         """Whether the variation applies to a step."""
-        conditions = (self.applies, self.effect.applies if isinstance(self.effect, Instead) else None)
+        conditions = (
+            self.applies,
+            self.effect.applies if isinstance(self.effect, ReplacementScene) else None,
+        )
         return step.kind in self.kinds and all(each(step.about) for each in conditions if each is not None)

@@ -1,8 +1,8 @@
 """The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
-Rehearsals play a variation at one step of a test. Offers play it for a project, or for a repeated order:
+Rehearsals play a variation at one step of a test. Offers play it for a project, or on a replay of an order:
 as a switch of the dashboard, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
-whether it happened, and the documentation lists it. To add a variation, add one entry.
+whether it occurred, and the documentation lists it. To add a variation, add an entry.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR, SCREENING, Action
 from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
 from payment_sandbox.scenarios.effects import (
     Answer,
@@ -28,21 +28,26 @@ from payment_sandbox.scenarios.effects import (
     Together,
     WebhooksFirst,
 )
+from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,
     CALLS,
     CHANGE,
     CREATE,
+    JOB,
     PRESS,
     READ,
     WEBHOOK,
+    Another,
+    Beforehand,
     Document,
-    Instead,
+    Filled,
     IsMet,
     OfferedIn,
     Passes,
     Repeat,
+    ReplacementScene,
     Trait,
     Variation,
     VariationOffer,
@@ -54,9 +59,11 @@ PAID_TWICE: Final = "a customer pays twice for one basket"
 TWICE: Final = "goods ship twice, or money is refunded twice"
 LAPSED: Final = "the authorization has lapsed, and shipped goods stay unpaid"
 OWED: Final = "a customer is owed money, but never gets it"
-TAKEN_BACK: Final = "a late webhook or a stale read undoes a payment"
+UNDONE: Final = "a late webhook or a stale read undoes a payment"
 STUCK: Final = "one hanging call blocks the shop for everybody"
 REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
+NOT_TAKEN: Final = "goods ship although the capture was refused"
+MIXED_UP: Final = "one customer's payment counts for another one"
 
 
 def _arrived_twice(delivery: Delivery, settings: Document) -> bool:
@@ -83,6 +90,10 @@ def _failed(delivery: Delivery, settings: Document) -> bool:
     return delivery.state is DeliveryState.FAILED
 
 
+def _is_screened(attempt: Subject, result: str) -> bool:
+    return "screening" in attempt.outcome_keys and result in attempt.screenings
+
+
 LATE: Final = Period.parse("PT1M")
 EARLY: Final[Document] = {"webhook_timing": "before_response"}
 NEXT_ORDER: Final[Document] = {"method": "POST", "path": "/v1/orders/", "nth": 1}
@@ -90,41 +101,71 @@ PROCESSING: Final[Document] = {"status": "processing"}
 COMPLETED: Final[Document] = {"status": "completed"}
 WEBHOOKS_FIRST: Final = Fault(WebhooksFirst())
 UNAVAILABLE: Final = Fault(ErrorStatus(503))
+CONFLICT: Final = Fault(ErrorStatus(409))
 LOST: Final = Fault(Reset(), is_after=True)
 LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
-AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART = Trait
-AGAIN, SWITCH, SEQUENCE, SCENARIO = OfferedIn
+AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART, CUSTOMERS = Trait
+WHAT_IF, SWITCH, SEQUENCE, SCENARIO = OfferedIn
 
-RETURNS_FIRST: Final = Instead("returns before the webhook", Trait.RETURN)
-TWO_TABS: Final = Instead("returns in two tabs", Trait.RETURN | Trait.THREADS)
-RETURNS_UNPAID: Final = Instead("returns without paying", Trait.RETURN)
-FAILS_THEN_PAYS: Final = Instead("fails, then pays", applies=lambda step: step.is_hosted)
-CANCELS_THEN_PAYS: Final = Instead("cancels, then pays", applies=lambda step: step.is_hosted)
-WALKS_AWAY: Final = Instead("walks away", moves_clock=True)
-ACTS_TOO_LATE: Final = Instead("acts after the expiry")
-ACTS_TWICE: Final = Instead("acts twice")
-PAYS_BOTH: Final = Instead("pays an earlier attempt, too", applies=lambda step: step.has_others)
-SENDS_LESS: Final = Instead("sends less")
-SENDS_MORE: Final = Instead("sends more")
-LAPSES: Final = Instead(
+RETURNS_FIRST: Final = ReplacementScene("returns before the webhook", Trait.RETURN)
+TWO_TABS: Final = ReplacementScene("returns in two tabs", Trait.RETURN | Trait.THREADS)
+RETURNS_UNPAID: Final = ReplacementScene("returns without paying", Trait.RETURN)
+FAILS_THEN_PAYS: Final = ReplacementScene("fails, then pays", applies=lambda step: step.is_hosted)
+CANCELS_THEN_PAYS: Final = ReplacementScene("cancels, then pays", applies=lambda step: step.is_hosted)
+WALKS_AWAY: Final = ReplacementScene("walks away", moves_clock=True)
+ACTS_TOO_LATE: Final = ReplacementScene("acts after the expiry")
+ACTS_TWICE: Final = ReplacementScene("acts twice")
+PAYS_BOTH: Final = ReplacementScene("pays an earlier attempt, too", applies=lambda step: step.has_others)
+SENDS_LESS: Final = ReplacementScene("sends less")
+SENDS_MORE: Final = ReplacementScene("sends more")
+LAPSES: Final = ReplacementScene(
     "lets the authorization expire", applies=lambda step: step.is_authorization, moves_clock=True
 )
-RESTARTS: Final = Instead("restarts the shop", Trait.RESTART)
-CAPTURES_IN_PARTS: Final = Instead("captures in parts")
+RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
+CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
+ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
+PAYS_EARLIER: Final = ReplacementScene(
+    "pays an earlier attempt in its place", applies=lambda step: step.has_others
+)
+PAYS_EARLIER_FIRST: Final = ReplacementScene(
+    "pays an earlier attempt first, then this one", applies=lambda step: step.has_others
+)
+CANCELS_EARLIER: Final = ReplacementScene(
+    "pays, then cancels an earlier attempt", applies=lambda step: step.has_others
+)
+AFTER_EARLIER: Final = ReplacementScene(
+    "pays once an earlier attempt has expired", applies=lambda step: step.has_others, moves_clock=True
+)
+CAPTURED_BY_HAND: Final = Beforehand("the merchant captures by hand")
+VOIDED_BY_HAND: Final = Beforehand("the merchant voids by hand")
+EXPIRED: Final = Beforehand("the authorization expires")
+CHANGED: Final = Beforehand("the order gets another version")
 
 _webhook = partial(Variation, kinds=(WEBHOOK,))
 _call = partial(Variation, kinds=(CREATE, CHANGE))
+_change = partial(Variation, kinds=(CHANGE,), applies=lambda call: "/v1/orders/" in call.path)
+_capture = partial(Variation, kinds=(CHANGE,), applies=lambda call: "/captures/" in call.path)
 _read = partial(Variation, kinds=(READ,))
 _order_read = partial(_read, applies=lambda call: "/orders/" in call.path)
 _form = partial(Variation, kinds=(PRESS,))
+_number = partial(_form, applies=lambda form: form.has_number)
+_job = partial(Variation, kinds=(JOB,))
 _action = partial(Variation, kinds=(ACTION,))
 _customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
+_payment = partial(_action, applies=lambda acts: acts.action.name in ("customer pay", "bank credit"))
 _bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
+_unreserved = partial(
+    _action, applies=lambda acts: acts.action.name == "customer pay" and not acts.is_authorization
+)
+_giving_up = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
+_settling = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
+_approving = partial(_action, applies=lambda acts: acts.action.name == "screening approve")
 _attempt = partial(Variation, kinds=(ATTEMPT,))
 _screening = partial(_attempt, applies=lambda attempt: "screening" in attempt.outcome_keys)
-_long_screening = partial(_attempt, applies=lambda attempt: "needs-time" in attempt.screenings)
+_long_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "needs-time"))
+_failing_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "error"))
 _refund = partial(_attempt, applies=lambda attempt: attempt.is_refund)
 _charge = partial(_attempt, applies=lambda each: not each.is_refund and "processor" in each.outcome_keys)
 
@@ -136,7 +177,7 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer(
             "webhook-twice",
             "Every webhook arrives twice",
-            AGAIN | SWITCH | SEQUENCE | SCENARIO,
+            WHAT_IF | SWITCH | SEQUENCE | SCENARIO,
             shows=("HOOK-10",),
         )
     ),
@@ -145,26 +186,13 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=_was_lost).offering(
         VariationOffer(
-            "webhook-lost", "No webhook ever arrives, without any error", AGAIN | SCENARIO, shows=("HOOK-12",)
+            "webhook-lost",
+            "No webhook ever arrives, without any error",
+            WHAT_IF | SCENARIO,
+            shows=("HOOK-12",),
         )
     ),
-    _webhook(
-        "refused",
-        "{step} arrived two minutes late",
-        Answer(503),
-        MISSED,
-        AT_REST,
-        is_met=_was_retried,
-        reported_as="retried",
-    ).offering(
-        VariationOffer(
-            "slow-shop",
-            "The first attempt of each webhook times out",
-            AGAIN,
-            effect=Timeout(),
-        )
-    ),
-    _webhook("swapped", "{step} arrived after the next one", Swap(), TAKEN_BACK, AT_REST | SUSPECT).offering(
+    _webhook("swapped", "{step} arrived after the next one", Swap(), UNDONE, AT_REST | SUSPECT).offering(
         VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
             "webhooks-swapped", "The webhook for processing arrives after the next one", SCENARIO, PROCESSING
@@ -174,9 +202,26 @@ VARIATIONS: tuple[Variation, ...] = (
         "late", "{step} arrived an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, is_met=_was_late
     ).offering(
         VariationOffer(
-            "webhook-late", "Every webhook is 10 minutes late", AGAIN | SWITCH, effect=Delay("PT10M")
+            "webhook-late", "Every webhook arrives 10 minutes late", WHAT_IF | SWITCH, effect=Delay("PT10M")
         ),
         VariationOffer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
+    ),
+    _webhook(
+        "refused",
+        "{step} arrived two minutes late",
+        Answer(503),
+        MISSED,
+        AT_REST,
+        is_met=_was_retried,
+        reported_as="retried",
+        implied_by="late",
+    ).offering(
+        VariationOffer(
+            "slow-shop",
+            "The first attempt of each webhook times out",
+            WHAT_IF,
+            effect=Timeout(),
+        )
     ),
     _call(
         "early",
@@ -201,7 +246,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).offering(
         VariationOffer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
     ),
-    _order_read("overtaken", "{step} got a stale response", Fault(Stale()), TAKEN_BACK, AT_REST),
+    _order_read("overtaken", "{step} got a stale response", Fault(Stale()), UNDONE, AT_REST),
     _call("unavailable", "{step} failed with 503, without any effect", UNAVAILABLE, PAID_TWICE, SUSPECT),
     _call(
         "answer-lost", "{step} was carried out, but its response was lost", LOST, PAID_TWICE, SUSPECT
@@ -216,6 +261,11 @@ VARIATIONS: tuple[Variation, ...] = (
             NEXT_ORDER,
         ),
     ),
+    _call("refused", "{step} was refused with 409, without any effect", CONFLICT, NOT_TAKEN),
+    _capture("captured", "the merchant captured by hand before {step}", CAPTURED_BY_HAND, TWICE),
+    _capture("voided", "the merchant voided by hand before {step}", VOIDED_BY_HAND, NOT_TAKEN),
+    _capture("expired", "the authorization expired just before {step}", EXPIRED, NOT_TAKEN),
+    _change("changed", "the order got another version before {step}", CHANGED, NOT_TAKEN),
     Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
     Variation("silent", "{step} got no response", Fault(Silence()), STUCK, kinds=CALLS),
     Variation("slow", "every response took 1.5 s", Fault(latency=1.5), STUCK).offering(
@@ -229,6 +279,33 @@ VARIATIONS: tuple[Variation, ...] = (
         Repeat(at_once=True),
         TWICE,
         SUSPECT | THREADS,
+    ),
+    _form(
+        "another-pays",
+        "another customer submitted {step} before, and paid",
+        Another(pays=True),
+        MIXED_UP,
+        CUSTOMERS,
+    ),
+    _form(
+        "another-unpaid",
+        "another customer submitted {step} before, and did not pay",
+        Another(pays=False),
+        MIXED_UP,
+        CUSTOMERS,
+    ),
+    _number("one-less", "{step} was submitted with a number that is one less", Filled(-1), OWED),
+    _number("one-more", "{step} was submitted with a number that is one more", Filled(1), UNPAID),
+    # The shop's jobs
+    _job("twice", "{step} ran twice", Repeat(at_once=False), TWICE, SUSPECT),
+    Variation(
+        "together",
+        "{step} ran in two processes at the same moment",
+        Repeat(at_once=True),
+        TWICE,
+        SUSPECT | THREADS,
+        lambda run: run.is_changing,
+        kinds=(JOB,),
     ),
     # Customers
     _customer(
@@ -247,7 +324,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID),
     _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).offering(
-        VariationOffer("declined", "The bank declines the payment", AGAIN, shows=("HOOK-08", "FLOW-15"))
+        VariationOffer("declined", "The bank declines the payment", WHAT_IF, shows=("HOOK-08", "FLOW-15"))
     ),
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
     _customer(
@@ -258,9 +335,13 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
     _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
-        VariationOffer("expires", "Nobody pays in time; this moves the clock by a minute", AGAIN)
+        VariationOffer(
+            "expires", "The customer does not pay in time; this moves the clock by a minute", WHAT_IF
+        )
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
+    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
+    _giving_up("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), MISSED),
     _customer(
         "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
     ),
@@ -270,24 +351,45 @@ VARIATIONS: tuple[Variation, ...] = (
     _bank("after-expiry", "{step} arrived after the expiry", ACTS_TOO_LATE, MISSED),
     _bank("credited-twice", "{step} arrived twice", ACTS_TWICE, OWED, SUSPECT),
     _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID),
-    _customer(
+    _payment(
         "pays-both",
         "the customer also paid on the page of an earlier attempt after {step}",
         PAYS_BOTH,
         PAID_TWICE,
     ),
+    _payment(
+        "pays-earlier",
+        "the customer paid on the page of an earlier attempt in place of {step}",
+        PAYS_EARLIER,
+        MISSED,
+    ),
+    _payment(
+        "earlier-first",
+        "the customer paid on the page of an earlier attempt before {step}",
+        PAYS_EARLIER_FIRST,
+        PAID_TWICE,
+    ),
+    _payment(
+        "cancels-earlier",
+        "the customer cancelled an earlier attempt after {step}",
+        CANCELS_EARLIER,
+        UNDONE,
+    ),
+    _payment("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
     _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),
     _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).offering(
         VariationOffer(
             "authorization-expires",
             "The shop captures nothing before the authorization expires; this moves the clock by a minute",
-            AGAIN,
+            WHAT_IF,
             shows=("CAP-03", "CAP-04"),
         )
     ),
-    _customer("month", "a month passed after {step}", Passes("P31D"), LAPSED),
+    _unreserved("month", "a month passed after {step}", Passes("P31D"), LAPSED),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
-        VariationOffer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("SET-47",))
+        VariationOffer(
+            "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, shows=("SET-47",)
+        )
     ),
     _action("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
     # The service
@@ -299,14 +401,18 @@ VARIATIONS: tuple[Variation, ...] = (
         {**SLOW, "then": "declined"},
         UNPAID,
     ),
+    _failing_screening("error", "the screening of {step} reported an error", {"screening": "error"}, UNPAID),
+    _approving("not-approved", "the screening declined", Action(SCREENING, "decline"), UNPAID),
+    _settling("not-settled", "the processor failed", Action(PROCESSOR, "fail"), UNPAID),
     _refund("settles-later", "{step} took two days", {"processor": "settles", "after": "P2D"}, OWED, AT_REST),
     _refund("fails-later", "{step} failed after two days", {"processor": "fails", "after": "P2D"}, OWED),
     _charge("charge-declined", "{step} was declined", {"processor": "fails", "after": "PT1M"}, UNPAID),
+    _charge("charge-later", "{step} took a day", {"processor": "settles", "after": "P1D"}, MISSED),
 )
 
 
 def rehearsed() -> list[Variation]:
-    """Return the variations for rehearsals, in the order in which to try them."""
+    """Return the variations for rehearsals, in the order of their trial."""
     return [variation for variation in VARIATIONS if variation.kinds]
 
 

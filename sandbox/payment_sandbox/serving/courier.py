@@ -19,7 +19,7 @@ from payment_sandbox.operations.deliver_webhook import (
 )
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
-    STAYS_HERE,
+    STAYS_LOCAL,
     ReceiverAnswer,
     Reply,
     Send,
@@ -81,7 +81,7 @@ def _keep_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt
     """Keep a webhook for the next listener; try again if one is there, or forwarding was switched off."""
     with project.exclusively(epoch):  # so that the setting cannot change meanwhile
         is_wanted = project.settings.forward_to is not None
-        is_kept = is_wanted and project.relay.keep_unanswered(epoch, prepared.queued)
+        is_kept = is_wanted and project.relay.park_unanswered(epoch, prepared.queued)
     if not is_kept:
         project.put(epoch, prepared.queued)
 
@@ -334,7 +334,7 @@ def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") 
     """
     host = urlsplit(request.url).hostname
     raise Undelivered(
-        f"{STAYS_HERE}; deliver_to(app) delivers them to the shop, and "
+        f"{STAYS_LOCAL}; deliver_to(app) delivers them to the shop, and "
         f"deliver_over_network(hosts=[{host!r}]) lets them go there"
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import (
-    BODY_KEPT_BYTES,
+    ATTEMPT_BODY_BYTES,
     TIMEOUT_SECONDS,
     ReceiverAnswer,
     Reply,
@@ -117,11 +117,11 @@ def _posted(
             answered(response.status_code)
             response.raw.enforce_content_length = True  # urllib3 1 accepts truncated bodies by default
             body = b""
-            for piece in response.raw.stream(BODY_KEPT_BYTES, decode_content=True):
+            for piece in response.raw.stream(ATTEMPT_BODY_BYTES, decode_content=True):
                 body += piece
-                if len(body) >= BODY_KEPT_BYTES:
+                if len(body) >= ATTEMPT_BODY_BYTES:
                     break
-            return ReceiverAnswer(body[:BODY_KEPT_BYTES], location=response.headers.get("Location"))
+            return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], location=response.headers.get("Location"))
 
 
 def warm_up() -> None:

@@ -49,7 +49,7 @@ class Watchers:
 
     @contextmanager
     def _listening(self, stream: EventStream) -> Iterator[Event]:
-        key = stream.events, stream.apart_seconds_per_watcher
+        key = stream.events, stream.batch_seconds_per_watcher
         audience = self._audiences.get(key)
         if audience is None:
             audience = self._audiences[key] = _Audience(self._loop, stream)
@@ -83,7 +83,7 @@ class _Audience:
 
     def _wait(self) -> None:
         """Let events accumulate for a while."""
-        self._loop.call_later(self._stream.apart_seconds, self._wake)
+        self._loop.call_later(self._stream.batch_seconds, self._wake)
 
     def _wake(self) -> None:
         self._is_called = False

@@ -24,11 +24,11 @@ from payment_sandbox.scenarios.effects import Fault
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
 NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
 AS_THEY_ARE: Final[frozenset[Any]] = frozenset({str, int, bool, float, type(None)})
-UNREADABLE: Final = "surrogateescape"  # what is not UTF-8 comes back as it was
+UNREADABLE: Final = "surrogateescape"  # bytes that are not UTF-8 survive a round trip
 
 
 def _moment(text: str) -> datetime:
-    """A time; it must have an offset, or it would depend on the host."""
+    """Parse a time with an offset; without one it would depend on the host's time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:
         return moment
@@ -38,7 +38,7 @@ def _moment(text: str) -> datetime:
 
 
 class PlainForm(NamedTuple):
-    """How the values of a type are written as plain data, and read from it."""
+    """The encoder and decoder of one type."""
 
     kind: Any
     write: Callable[[Any], Any]
@@ -56,14 +56,14 @@ PLAIN: Final = (  # which keeps the classes that time-freezing libraries replace
 
 
 def encode(value: Any) -> Any:
-    """A record or any of its values as plain data."""
+    """Encode a record, or any of its values, as plain JSON data."""
     kind: Any = type(value)
     return _encoder(kind)(value)
 
 
 @cache
 def _encoder(kind: Any) -> Callable[[Any], Any]:
-    """The encoder for exactly this type; cached, since a state file encodes every change."""
+    """Return the encoder of exactly this type. Cached, since a state file encodes every change."""
     for plain in PLAIN:
         if issubclass(kind, plain.kind):
             return plain.write
@@ -78,7 +78,9 @@ def _encoder(kind: Any) -> Callable[[Any], Any]:
 
 def _record_encoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
     names = tuple(_required(kind))
-    fields_of = attrgetter(*names, names[0])  # the first again, so that a single field gives a tuple too
+    fields_of = attrgetter(
+        *names, names[0]
+    )  # the first name twice, so that ``attrgetter`` returns a tuple for a single field, too
     tag = {"kind": kind.kind} if issubclass(kind, Command) else {}
 
     def encoded(record: Any) -> dict[str, Any]:
@@ -92,10 +94,10 @@ def _record_encoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
 
 
 def decode(hint: Any, data: Any, path: str) -> Any:
-    """Plain data as a record of this type.
+    """Decode plain data into a record of this type.
 
     Raises:
-        Invalid: names the first value that has the wrong type.
+        Invalid: a value has the wrong type; the error names the first one.
     """
     try:
         return _decoder(hint)(data)
@@ -104,7 +106,7 @@ def decode(hint: Any, data: Any, path: str) -> Any:
 
 
 class _Wrong(Exception):
-    """A value has the wrong type; whoever holds it puts its own step before the ``path``."""
+    """A value has the wrong type; each container prepends its own step to ``path``."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -117,7 +119,7 @@ class _Wrong(Exception):
 
 @cache
 def _decoder(hint: Any) -> Callable[[Any], Any]:
-    """The decoder for a type; cached, since a project that is taken over has many records."""
+    """Return the decoder of a type. Cached, since an adopted project has many records."""
     if hint is Any:
         return lambda data: data
     if hint is Command:
@@ -143,14 +145,14 @@ def _value_decoder(hint: Any) -> Callable[[Any], Any]:
 
 
 def _number(data: Any, hint: Any) -> Any:
-    """A value that is not exactly of the type: a whole number may stand for a float."""
+    """Accept a whole number for a float, and refuse everything else."""
     if isinstance(data, bool) and hint is not bool:
         raise _Wrong("must not be true or false")
     return _expect(data, (int, float) if hint is float else hint)
 
 
 def _reading(read: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
-    """The decoder that reads plain data of a kind."""
+    """Return a decoder for one kind of plain data."""
 
     def decoded(data: Any) -> Any:
         try:
@@ -219,7 +221,7 @@ def _expect(data: Any, kind: Any) -> Any:
 
 @cache
 def _decoders(kind: Any) -> dict[str, Callable[[Any], Any]]:
-    """The decoders of a record's fields."""
+    """Return the decoders of a record's fields."""
     hints = _hints(kind)
     return {name: _decoder(hints[name]) for name in _required(kind)}
 
@@ -231,7 +233,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 @cache
 def _required(kind: Any) -> dict[str, bool]:
-    """The fields of a record, and whether each is required."""
+    """Return the fields of a record, and whether each is required."""
     if is_dataclass(kind):
         return {
             item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(kind)
@@ -244,7 +246,7 @@ FORMAT: Final = "payment-orders-sandbox/2"
 
 
 class StoredIds(NamedTuple):
-    """Where the identifiers of new projects go on."""
+    """The state of the generator of project identifiers."""
 
     seed: int
     counts: dict[str, int]
@@ -255,7 +257,7 @@ class StateRefused(Exception):
 
 
 def in_one_line(problem: object) -> str:
-    """What is wrong, cut and without line breaks."""
+    """Join the problems into one line, and truncate it."""
     return " ".join(str(problem).split())[:PROBLEM_LENGTH_MAX]
 
 
@@ -269,7 +271,7 @@ class NotStored(Exception):
 
 
 class Interrupted(NotStored):
-    """Something that takes several steps ended between two of them."""
+    """A sequence of steps ended before its last one."""
 
     def __init__(self, failed: NotStored, done: str) -> None:
         super().__init__("", failed.reason, is_full=failed.is_full)
@@ -277,7 +279,7 @@ class Interrupted(NotStored):
 
 
 class ServerRows(NamedTuple):
-    """What a state file holds for the server as a whole."""
+    """The rows of a state file that belong to the server as a whole."""
 
     ids: StoredIds | None = None
     deleted: tuple[str, ...] = ()
@@ -293,7 +295,7 @@ class AgendaEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredRecords:
-    """The records of a project, of each kind."""
+    """The records of a project, by kind."""
 
     agenda: tuple[AgendaEntry, ...]
     orders: tuple[Order, ...]
@@ -302,7 +304,7 @@ class StoredRecords:
     deliveries: tuple[Delivery, ...]
 
     def change(self) -> ChangeSet:
-        """A change set with all of them."""
+        """Return a change set that adds all of them."""
         orders = {order.id: order for order in self.orders}
         dues = tuple(Due(*entry) for entry in self.agenda)
         return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues)
@@ -310,7 +312,7 @@ class StoredRecords:
 
 @dataclass(frozen=True)
 class Formatted:
-    """What begins with the name of its format."""
+    """A document that begins with the name of its format."""
 
     format: str
 
@@ -331,7 +333,7 @@ class NearestMiss(NamedTuple):
 
 
 class TakenDecision(NamedTuple):
-    """What a scenario decided for an attempt; without a matching ``rule``, the nearest miss, if any."""
+    """A scenario's decision for an attempt: the matching ``rule``, or else the nearest miss, if any."""
 
     transaction_id: str
     scenario: str
@@ -339,7 +341,7 @@ class TakenDecision(NamedTuple):
     nearest: NearestMiss | None = None
 
     def explanation(self) -> Mapping[str, Any]:
-        """The same, as the journal explains it."""
+        """Return the decision as the journal explains it."""
         nearest = {} if self.rule is not None else {"nearest": encode(self.nearest)}
         return {"scenario": self.scenario, "rule": self.rule, **nearest}
 

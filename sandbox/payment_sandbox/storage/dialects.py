@@ -1,4 +1,4 @@
-"""The statements that a store makes in every database, and how databases differ in them."""
+"""SQL statements that all databases share, and the differences between their dialects."""
 
 import re
 from functools import cache
@@ -9,17 +9,17 @@ from payment_sandbox.storage.rows import Row
 
 
 class Dialect(NamedTuple):
-    """How a database wants a statement that is the same in all others."""
+    """The spelling of shared statements in one database."""
 
     tables: str
-    """What the names of tables begin with, after a ``$``."""
+    """The prefix of table names; a statement marks them with ``$``."""
     parameter: str
-    """How its driver wants the parameter ``:name``."""
+    """The driver's spelling of the parameter ``:name``."""
 
 
 @cache
-def said(dialect: Dialect, statement: str) -> str:
-    """A statement in a dialect."""
+def localized(dialect: Dialect, statement: str) -> str:
+    """Translate a statement into a dialect."""
     return re.sub(r":(\w+)", dialect.parameter, statement).replace("$", dialect.tables)
 
 
@@ -27,13 +27,13 @@ SQLITE: Final = Dialect("", r":\1")
 POSTGRESQL: Final = Dialect("sandbox_", r"%(\1)s")
 
 EMPTY: Final = ("DELETE FROM $record WHERE project = :id", "DELETE FROM $history WHERE project = :id")
-"""What a project begins with, and a new epoch of it."""
+"""Insert a project, or start a new epoch of it."""
 
 CHANGE: Final = "chosen = coalesce(:chosen, chosen), counters = coalesce(:counters, counters)"
-"""What a commit changes of a project itself."""
+"""The columns of a project that a commit updates."""
 
 REPLACE: Final = "ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body"
-"""What becomes of a record that is there already."""
+"""The conflict clause for a record that exists already."""
 
 PROJECTS: Final = "identity, chosen, counters FROM $project ORDER BY"
 

@@ -1,4 +1,4 @@
-"""How a durable store keeps a project's journal: without secrets, and a moment after the responses."""
+"""Persistence of a project's journal: masked, and written shortly after the responses."""
 
 import json
 import logging
@@ -11,14 +11,14 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
 
-KEPT_MAX: Final = 6 * ENTRIES_MAX  # numbers, which all kinds share
+KEPT_MAX: Final = 6 * ENTRIES_MAX  # sequence numbers, which all kinds share
 KIND_OF: Final = {record: kind for kind, record in RECORDS.items()}
 
 log = logging.getLogger(__name__)
 
 
 def store_history(project: Project) -> None:
-    """Save what a project's journal has got since the last call; what cannot be saved is not tried again."""
+    """Save the journal's new records. A record that cannot be saved is not retried."""
     epoch = project.epoch
     records = list(epoch.journal.take_unstored())
     if records:
@@ -29,18 +29,18 @@ def store_history(project: Project) -> None:
 
 
 def load_history(project: Project, newest_number: int) -> None:
-    """Give a project's journal what was saved of it, when somebody looks: there may be much.
+    """Load the saved records of a journal on its first read, since there may be many.
 
-    What cannot be read is left out.
+    Unreadable records are skipped.
     """
-    store = project.epoch.store  # after a reset, that of the journal is another one
-    project.epoch.journal.go_on_after(
+    store = project.epoch.store  # a reset replaces the journal's key
+    project.epoch.journal.continue_after(
         newest_number, lambda: read_records(project.project_id, store.history(newest_number))
     )
 
 
 def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record]:
-    """The records that can be read."""
+    """Decode the readable records."""
     for row in rows:
         try:
             yield _record(row)

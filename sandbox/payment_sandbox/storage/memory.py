@@ -1,4 +1,4 @@
-"""Records in memory: what every store reads from."""
+"""Records in memory, from which every store reads."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,10 +18,10 @@ from payment_sandbox.storage.codec import encode
 
 DELIVERIES_KEPT_MAX: Final = 10_000
 DELIVERIES_DROPPED_AT_ONCE: Final = 1000
-CHOSEN: Final = ""  # the id of settings, scenario and faults among the records
+CHOICES_ID: Final = ""  # settings, scenario and faults are records with this id
 
 Sizes = dict[str | int, int]
-"""The bytes of records by their ids; an agenda entry has its sequence number."""
+"""The sizes of records in bytes, by id; an agenda entry is known by its sequence number."""
 
 
 class MemoryStorage(Storage):
@@ -31,11 +31,11 @@ class MemoryStorage(Storage):
         self._deleted_keys: set[str] = set()
 
     def storage(self, identity: Identity, real: RealTime) -> "MemoryStorage":
-        """The storage of a project: the same for all."""
+        """Return the storage of a project; all projects share this one."""
         return self
 
     def store(self) -> "MemoryStore":
-        """An empty store."""
+        """Create an empty store."""
         return MemoryStore()
 
     @contextmanager
@@ -44,7 +44,7 @@ class MemoryStorage(Storage):
         yield ids.copied()
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Note the key of a deleted project, if a user chose it."""
+        """Remember the key of a deleted project, if a user chose it."""
         if fixed_key is not None:
             self._deleted_keys.add(fixed_key)
 
@@ -53,12 +53,12 @@ class MemoryStorage(Storage):
         return key_digest in self._deleted_keys
 
 
-def weighed(change: ChangeSet) -> Sizes:
-    """The bytes of everything in a change set, as a snapshot has it."""
+def measured(change: ChangeSet) -> Sizes:
+    """Measure the records of a change set in bytes of their snapshot form."""
     sizes: Sizes = {record_id: _size(record) for _, record_id, record in change.records()}
     sizes.update((due.sequence, _size((due.at, due.sequence, due.item))) for due in change.dues)
     if change.chosen is not None:
-        sizes[CHOSEN] = _size(change.chosen)
+        sizes[CHOICES_ID] = _size(change.chosen)
     for sequence in change.finished:
         sizes.pop(sequence, None)
     return sizes
@@ -69,19 +69,19 @@ def _size(record: Any) -> int:
 
 
 class Weights:
-    """The bytes of all records of a store."""
+    """The sizes of all records of a store, in bytes."""
 
     def __init__(self) -> None:
         self.sizes: Sizes = {}
         self.total = 0
 
     def after(self, sizes: Sizes, gone: Iterable[str | int]) -> int:
-        """The total once records have these sizes and others are gone."""
+        """Return the total after some records change size and others are deleted."""
         more = sum(size - self.sizes.get(record_id, 0) for record_id, size in sizes.items())
         return self.total + more - sum(self.sizes.get(record_id, 0) for record_id in gone)
 
     def replace(self, sizes: Sizes, gone: Iterable[str | int]) -> None:
-        """Replace the sizes of records that have changed or are gone."""
+        """Update the sizes of changed and deleted records."""
         gone = set(gone)
         self.total = self.after(sizes, gone)
         self.sizes.update(sizes)
@@ -90,7 +90,7 @@ class Weights:
 
 
 class MemoryStore(Store):
-    """Keeps everything in memory; old finished webhooks make room for new ones."""
+    """A store in memory; old finished webhooks make room for new ones."""
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}
@@ -111,37 +111,37 @@ class MemoryStore(Store):
         surplus = self.surplus(change)
         if self.account is None:
             self.save(change, surplus)
-            self.swap_in(change, surplus)
+            self.apply(change, surplus)
             return
         sizes = self._sizes(change)
-        usage = self._usage(change, sizes, surplus)
+        usage = self._usage_after(change, sizes, surplus)
         if is_due and self.account.excess(usage) > 0:
-            surplus += self._old(change, surplus, self.account.excess(usage))
-            usage = self._usage(change, sizes, surplus)
+            surplus += self._oldest_finished(change, surplus, self.account.excess(usage))
+            usage = self._usage_after(change, sizes, surplus)
         with self.account.changing_to(usage, is_due=is_due):
             self.save(change, surplus)
-            self.swap_in(change, surplus, sizes)
+            self.apply(change, surplus, sizes)
 
     def take_in(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Take in what another server has committed."""
+        """Apply a change set that another server has committed."""
         sizes = self._sizes(change)
         if self.account is not None:
-            self.account.note(self._usage(change, sizes, surplus))
-        self.swap_in(change, surplus, sizes)
+            self.account.note(self._usage_after(change, sizes, surplus))
+        self.apply(change, surplus, sizes)
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Do nothing: there is no other storage."""
+        """No-op: there is no other storage."""
 
     def load(self, change: ChangeSet) -> None:
-        """Swap in what is already saved, and count it."""
+        """Apply records that are already saved, and count them."""
         sizes = self._sizes(change)
-        usage = self._usage(change, sizes, ())
-        self.swap_in(change, (), sizes)
+        usage = self._usage_after(change, sizes, ())
+        self.apply(change, (), sizes)
         if self.account is not None:
             self.account.note(usage)
 
-    def swap_in(self, change: ChangeSet, surplus: Sequence[str], sizes: Sizes | None = None) -> None:
-        """Swap in the new versions, without the surplus webhooks."""
+    def apply(self, change: ChangeSet, surplus: Sequence[str], sizes: Sizes | None = None) -> None:
+        """Apply the new versions, without the surplus webhooks."""
         self._orders.update(change.orders)
         for credential in change.credentials:
             self._credentials[credential.vault_token] = credential
@@ -161,17 +161,17 @@ class MemoryStore(Store):
             self._weights.replace(sizes, (*surplus, *change.finished))
 
     def _sizes(self, change: ChangeSet) -> Sizes | None:
-        """The bytes of what a change brings; None if no quota counts them."""
-        return weighed(change) if self.account is not None and self.account.needs_bytes else None
+        """Measure a change in bytes; None if no quota counts them."""
+        return measured(change) if self.account is not None and self.account.needs_bytes else None
 
-    def _usage(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
-        """What is kept after a change."""
+    def _usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
+        """Return the usage after a change."""
         orders = len(self._orders) + sum(order_id not in self._orders for order_id in change.orders)
         gone: set[str | int] = {*surplus, *change.finished}
         return Usage(orders, self._weights.after(sizes, gone) if sizes is not None else 0)
 
-    def _old(self, change: ChangeSet, surplus: Iterable[str], excess: int) -> list[str]:
-        """The oldest finished webhooks, of so many bytes that what is due does not exceed a quota."""
+    def _oldest_finished(self, change: ChangeSet, surplus: Iterable[str], excess: int) -> list[str]:
+        """Return the oldest finished webhooks whose removal brings the usage below a quota."""
         spared = {*surplus, *(delivery.id for delivery in change.deliveries)}
         old: list[str] = []
         for delivery in self._deliveries.values():
@@ -183,7 +183,7 @@ class MemoryStore(Store):
         return old
 
     def surplus(self, change: ChangeSet) -> list[str]:
-        """The webhooks that must be dropped to make room for a change.
+        """Return the webhooks to drop to make room for a change.
 
         Finished webhooks are dropped first, then pending ones; oldest first.
         """
@@ -215,7 +215,7 @@ class MemoryStore(Store):
         return [delivery for delivery in deliveries if delivery is not None]
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """All orders and refunds, newest first; those created meanwhile are not among them."""
+        """All orders and refunds, newest first, without those created during the iteration."""
         for order_id in reversed(list(self._orders)):
             yield self._orders[order_id]
 

@@ -1,4 +1,4 @@
-"""How a durable store keeps a project: as rows, one for each record, and how the project comes back."""
+"""Durable storage of a project as rows, one for each record, and its restoration."""
 
 import json
 import logging
@@ -40,20 +40,20 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
-    """A change set as it is written."""
+class RowChanges:
+    """A change set as rows."""
 
     identity: Identity
     rows: Sequence[Row]
     chosen: str | None  # like the next, None if it did not change
     counters: str | None
     replaces_all: bool
-    """What an earlier epoch left is deleted first."""
+    """Delete the rows of an earlier epoch first."""
 
 
 @dataclass(frozen=True)
 class StoredCounters(Counters):
-    """Counters, with what the clock showed when: from there a running one goes on."""
+    """Counters, and an anchor from which a running clock continues."""
 
     anchor: datetime | None = None  # the state files of earlier versions have ``now`` only
     real_at: datetime | None = None
@@ -64,7 +64,7 @@ class StoredProject(NamedTuple):
 
     identity: Mapping[str, Any]
     state: dict[str, Any]
-    real_at: str | None  # when it was written; a running clock continues from there
+    real_at: str | None  # the real time of the write, from which a running clock continues
     newest_number: int | None = None  # of its journal
 
     @classmethod
@@ -76,7 +76,7 @@ class StoredProject(NamedTuple):
         rows: Iterable[tuple[str, str]],
         newest_number: int | None = None,
     ) -> "StoredProject":
-        """A project from its columns, and the kind and body of its records in the order of their creation.
+        """Read a project from its columns and from pairs of kind and body, oldest record first.
 
         Raises:
             ValueError, TypeError, KeyError: they are damaged.
@@ -85,12 +85,12 @@ class StoredProject(NamedTuple):
         state |= {kind: [] for kind in KINDS}
         for kind, body in rows:
             state[kind].append(_plain(kind, body))
-        state["now"] = state.pop("anchor", state["now"])  # which a running clock goes on from
+        state["now"] = state.pop("anchor", state["now"])  # the anchor of a running clock
         return cls(json.loads(identity), state, state.pop("real_at", None), newest_number)
 
 
 def _plain(kind: str, body: str) -> Any:
-    """A stored record as a snapshot has it: an agenda entry is stored without the names of its fields."""
+    """Return a stored record in its snapshot form; agenda entries are stored without field names."""
     data = json.loads(body)
     return data if kind != DUE else dict(zip(AgendaEntry._fields, data, strict=True))
 
@@ -105,17 +105,17 @@ def read_record(kind: str, item_id: str, body: str) -> Any:
 
 
 class RowDatabase(Protocol):
-    """Where rows are stored."""
+    """A database of rows."""
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
-        """Write records of the journals of several projects, and delete as many old ones as are too many."""
+        """Write journal records of several projects, and delete the oldest surplus ones."""
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """The records of a journal up to a number, oldest first."""
 
 
 class RowStore(MemoryStore, ABC):
-    """Reads from memory; a commit is written as rows first, and then swapped into memory."""
+    """A store that reads from memory; a commit writes rows first and then updates memory."""
 
     is_durable = True
 
@@ -127,7 +127,7 @@ class RowStore(MemoryStore, ABC):
         self.database = database
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Write it, with the number of webhooks that were dropped."""
+        """Write a change set, with the number of dropped webhooks."""
         if change.counters is not None:
             dropped = self.deliveries_dropped + len(surplus)
             change = change._replace(counters=replace(change.counters, deliveries_dropped=dropped))
@@ -135,12 +135,12 @@ class RowStore(MemoryStore, ABC):
         self.is_new = False
 
     @abstractmethod
-    def write(self, change: ChangeSet, written: Written) -> None:
-        """Write a change set, or nothing of it."""
+    def write(self, change: ChangeSet, written: RowChanges) -> None:
+        """Write a change set atomically."""
 
-    def written(self, change: ChangeSet, surplus: Sequence[str]) -> Written:
-        """What is written of a change set, without the surplus webhooks."""
-        return Written(
+    def written(self, change: ChangeSet, surplus: Sequence[str]) -> RowChanges:
+        """Return the rows of a change set, without the surplus webhooks."""
+        return RowChanges(
             identity=self.identity,
             rows=list(rows_of(change, surplus)),
             chosen=json.dumps(encode(change.chosen)) if change.chosen is not None else None,
@@ -155,7 +155,7 @@ class RowStore(MemoryStore, ABC):
         return json.dumps(encode(StoredCounters(**vars(change.counters), anchor=anchor, real_at=real_at)))
 
     def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
-        """What the clock has shown, and when that was: from there it goes on."""
+        """Return the anchor of a running clock: the time that it showed, and the real time then."""
         return counters.now, self.real.wall_now()
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
@@ -167,13 +167,13 @@ class RowStore(MemoryStore, ABC):
         return self.database.read_history(self.identity.project_id, number_max)
 
     def load(self, change: ChangeSet) -> None:
-        """Load into memory what is already written."""
+        """Load stored records into memory."""
         self.is_new = False
         super().load(change)
 
 
 def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
-    """Every record of a change set, without agenda entries that it finishes itself."""
+    """Yield the rows of a change set, without agenda entries that it both adds and finishes."""
     for kind, item_id, record in change.records():
         yield Row(kind, item_id, json.dumps(encode(record)))
     finished = set(change.finished)
@@ -187,22 +187,22 @@ def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
 
 
 def identity_body(identity: Identity) -> str:
-    """What is stored of an identity."""
+    """Encode an identity."""
     return json.dumps(encode(identity))
 
 
 def ids_body(ids: Ids) -> str:
-    """What is stored of the identifiers of new projects."""
+    """Encode the generator of project identifiers."""
     return json.dumps(encode(StoredIds(ids.seed, ids.counts)))
 
 
 def read_ids(body: str) -> Ids:
-    """The stored identifiers of new projects."""
+    """Decode the generator of project identifiers."""
     return Ids(*decode(StoredIds, json.loads(body), "ids"))
 
 
 def read_identity(data: Mapping[str, Any]) -> Identity:
-    """A stored identity.
+    """Decode an identity.
 
     Raises:
         Invalid: it is damaged.
@@ -219,7 +219,7 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
 def resumed_project(
     identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
 ) -> Project:
-    """A project as it was stored; ``place`` says where, for what is logged; None: without its records.
+    """Restore a stored project; ``place`` names the storage in log lines, None restores no records.
 
     Raises:
         Invalid: its state is inconsistent.

@@ -1,4 +1,4 @@
-"""Saves a project's whole state as one document, and restores it."""
+"""Snapshots: the whole state of a project as one document."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ CAPTURE_MODES: Final = (None, "manual", "delayed")
 SENT: Final = SentForm()
 SIZE_PIXELS: Final = range(100, 2001)
 
-ANYTHING_GOES: Final = Terms(
+NO_LIMITS: Final = Terms(
     datetime.min.replace(tzinfo=UTC),
     is_test=False,
     features=frozenset(FEATURES),
@@ -50,14 +50,14 @@ ANYTHING_GOES: Final = Terms(
 )
 
 Problem = tuple[str, str]
-"""The path below ``state``, and the problem."""
+"""A path below ``state`` and its problem."""
 
 
 def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
-    """Refuse a snapshot that no project could have; ``rules`` is the number of rules in its scenario.
+    """Refuse an inconsistent snapshot; ``rules`` is the number of rules in its scenario.
 
     Raises:
-        Invalid: lists all inconsistencies.
+        Invalid: the error lists all inconsistencies.
     """
     orders = {order.id: order for order in snapshot.orders}
     problems: list[Problem] = [
@@ -93,12 +93,14 @@ def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
     if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
         yield "epoch", "must not be negative"
     counts = snapshot.id_counts
-    if min(counts.values(), default=0) < 0 or any(counts.get(kind, 0) < n for kind, n in _given(snapshot)):
+    if min(counts.values(), default=0) < 0 or any(
+        counts.get(kind, 0) < n for kind, n in _id_counts(snapshot)
+    ):
         yield "id_counts", "would generate identifiers that already exist"
 
 
-def _given(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
-    """How many identifiers of each kind the snapshot holds."""
+def _id_counts(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+    """Count the identifiers of each kind in the snapshot."""
     attempts = [attempt for order in snapshot.orders for attempt in order.transactions]
     given = {
         "order": len(snapshot.orders),
@@ -206,7 +208,7 @@ def _facts(order: Order) -> Iterator[Problem]:
 
 
 def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check what the merchant sent, as when it was sent."""
+    """Check the merchant's input by the rules of the request that carried it."""
     for unknown in unknown_keys(SENT, sent):
         yield unknown.path, "is not a field of an order"
     for violation in load(SENT, sent)[1]:
@@ -237,14 +239,14 @@ def _attempt(attempt: Transaction) -> Iterator[Problem]:
 
 
 def _by_method(attempt: Transaction) -> Iterator[Problem]:
-    """What its method refuses when an attempt is created, and what its page would miss."""
+    """Check the requirements of the payment method and of its page."""
     if attempt.method not in NAMES:
         return
     method = behaviour_of(attempt)
     asked = {**attempt.asked, "cvc": "000"}  # it was sent, but is not stored
     details = asked if "vault_token" not in asked else {}  # the card was charged when it was sent
     draft = AttemptDraft("", attempt.amount_cents, details, attempt.capture_mode)
-    for violation in method.check(draft, ANYTHING_GOES):
+    for violation in method.check(draft, NO_LIMITS):
         yield "asked", f"cannot be what was sent: {violation.path.rpartition('.')[2]} {violation.message}"
     for name in method.capabilities.always_reveals:
         if not isinstance(attempt.details.get(name), str):
@@ -296,7 +298,7 @@ def _period(path: str, text: str | None) -> Iterator[Problem]:
         yield path, f"{text!r} is not a duration"
 
 
-class Checked(NamedTuple):
+class ConsistentSnapshot(NamedTuple):
     """A consistent snapshot, with its state and its records."""
 
     snapshot: Snapshot
@@ -305,9 +307,11 @@ class Checked(NamedTuple):
 
 
 def snapshot_parts(project: Project) -> dict[str, Any]:
-    """The project's state as plain data (CTL-10), with iterators for lists: it may have many records."""
-    journal, taken = project.epoch.journal, _taken(project)
-    settings = {name: taken.settings[name] for name in KNOWN}  # nobody could restore those of a newer server
+    """Return the project's state as plain data (CTL-10), with iterators for the lists, which may be long."""
+    journal, taken = project.epoch.journal, _requeued(project)
+    settings = {
+        name: taken.settings[name] for name in KNOWN
+    }  # snapshots of a newer server cannot be restored
     shown = replace(taken, settings=settings, decisions=_explained(journal, taken.orders))
     return {
         name: map(encode, value) if type(value) is tuple else encode(value)
@@ -316,7 +320,7 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
 
 
 def _explained(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision, ...]:
-    """What scenarios decided for the attempts of orders."""
+    """Return the scenario's decisions for the attempts of all orders."""
     ids = [attempt.id for order in orders for attempt in order.transactions]
     known = [(each, why) for each in ids if (why := journal.explanation(each)) is not None]
     taken: tuple[TakenDecision, ...] = decode(
@@ -325,8 +329,8 @@ def _explained(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision
     return taken
 
 
-def _taken(project: Project, expected: Epoch | None = None) -> Snapshot:
-    """The project's state; commands that failed are put back on the agenda: another server may run them."""
+def _requeued(project: Project, expected: Epoch | None = None) -> Snapshot:
+    """Return the project's state with failed commands requeued, since another server may run them."""
     with project.exclusively(
         expected
     ) as epoch:  # records are immutable, so only the references are taken here
@@ -375,16 +379,16 @@ def restore(project: Project, document: Any) -> None:
 AS_SENT: Final = frozenset(
     ("sent", "client", "order_lines", "lines", "description", "merchant_order_id", "dynamic_descriptor")
 )
-"""What a snapshot repeats of a merchant's own texts (A42)."""
+"""The merchant's own texts in a snapshot (A42)."""
 AS_CHOSEN: Final = frozenset(("settings", "scenario", "faults"))
-"""What is refused if it has a secret."""
-CALLED: Final = frozenset(("url", "return_url", "webhook_url"))
-"""Addresses are called as they are."""
-UNMASKED: Final = AS_SENT | AS_CHOSEN | CALLED
+"""Fields that are refused if they contain a secret."""
+ADDRESSES: Final = frozenset(("url", "return_url", "webhook_url"))
+"""Addresses, which are called as they are."""
+UNMASKED: Final = AS_SENT | AS_CHOSEN | ADDRESSES
 
 
 def _masked(masking: Masking, document: Any, name: str = "") -> Any:
-    """A snapshot without secrets: whoever wrote it, it is masked like what the project itself records."""
+    """Mask secrets in a snapshot of any origin, as in the project's own records."""
     if name in UNMASKED:
         return document
     if name == "attempts":
@@ -396,70 +400,70 @@ def _masked(masking: Masking, document: Any, name: str = "") -> Any:
     return masking.text(document) if isinstance(document, str) else document
 
 
-class Before(NamedTuple):
-    """An epoch at a moment, to come back to; it shares the records, so it costs little."""
+class Checkpoint(NamedTuple):
+    """An epoch's state to return to. It shares the immutable records, so it is cheap."""
 
     snapshot: Snapshot
     mark: int
-    """The records of the journal up to this number belong to it."""
+    """The number of its last journal record."""
     moment: Moment
-    """The changes after it would be lost."""
+    """The number of its last change; later changes would be lost."""
     advances: int
-    """The advances of its epoch until then."""
+    """The number of advances of its epoch until then."""
 
 
-class Undone(NamedTuple):
-    """What could not be undone: webhooks that were sent, and requests that the journal has no more."""
+class NotUndone(NamedTuple):
+    """Effects that cannot be undone: webhooks that were sent, and requests that have left the journal."""
 
     webhooks: int
     requests: int
 
 
-class WouldBeLost(Refusal):
-    """Somebody has changed something since the move began, and taking the move back would undo that, too."""
+class UndoLosesChanges(Refusal):
+    """An undo of the move would also discard later changes."""
 
     rule = "CTL-13"
 
 
-def remember(project: Project, epoch: Epoch) -> Before:
-    """The epoch of a project as it is now.
+def take_checkpoint(project: Project, epoch: Epoch) -> Checkpoint:
+    """Remember the current epoch of a project.
 
     Raises:
         ProjectReset: it has ended.
     """
-    # These first: what is changed meanwhile is refused rather than lost.
+    # Settings first: a concurrent change is refused rather than lost.
     moment, advances = epoch.changes.watch(), epoch.advances
-    return Before(_taken(project, epoch), epoch.journal.mark(), moment, advances)
+    return Checkpoint(_requeued(project, epoch), epoch.journal.mark(), moment, advances)
 
 
-def undo_move(project: Project, current: Epoch, before: Before) -> Undone:
-    """Make a project what its epoch was before a move of the clock, with the journal that it had.
+def undo_move(project: Project, current: Epoch, before: Checkpoint) -> NotUndone:
+    """Undo a move of the clock: restore the epoch and the journal from before it.
 
     Raises:
-        WouldBeLost: names all that somebody has changed since the move began; nothing changes.
+        UndoLosesChanges: there are later changes, which the error names; nothing changes.
         ProjectReset: it has been reset or restored since.
     """
     _refuse_loss(current, before)
     snapshot = before.snapshot
     checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
     epoch = _epoch(project, checked, current.number + 1)
-    epoch.journal.go_on_from(current.journal, before.mark)
+    epoch.journal.copy_from(current.journal, before.mark)
     epoch.scan_forms = OrderedDict(current.scan_forms)
     project.replace_epoch(epoch, checked.change, current, lambda: _refuse_loss(current, before))
     send_owed(project)
     requests = sum(number_of(entry) > before.mark for entry in current.journal.unmasked())
-    return Undone(current.changes.moment.attempts - before.moment.attempts, requests)
+    return NotUndone(current.changes.moment.attempts - before.moment.attempts, requests)
 
 
-def _refuse_loss(epoch: Epoch, before: Before) -> None:
-    """Refuse to go back if anything but one move and its consequences came since."""
+def _refuse_loss(epoch: Epoch, before: Checkpoint) -> None:
+    """Refuse the undo if there are changes besides the one move and its consequences."""
     lost = epoch.changes.since(before.moment)
     if epoch.advances != before.advances + 1:
         lost.append("the clock (moved or set again)")
     if epoch.jobs:
         lost.append("the shop's jobs (they would not run again)")
     if lost:
-        raise WouldBeLost(f"the move stays, because taking it back would undo: {', '.join(lost)}")
+        raise UndoLosesChanges(f"the move stays, because taking it back would undo: {', '.join(lost)}")
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
@@ -482,7 +486,7 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
 
 
 def send_owed(project: Project) -> None:
-    """Send the webhooks that were still to be sent, and wake the project for what is due."""
+    """Send the webhooks that were owed, and wake the project for its due commands."""
     epoch = project.epoch
     if not epoch.store.is_shared:
         for queued in epoch.owed():
@@ -498,14 +502,14 @@ def _read(document: Any) -> Snapshot:
 
 
 def chosen_state(chosen: Chosen, settings: Settings, clock: Clock) -> State:
-    """The state with stored settings, scenario and faults; nothing of them is used yet."""
+    """Return a state with the stored settings, scenario and faults, before any use of them."""
     scenario = load_scenario(chosen.scenario, settings.method_names)
     state = State.first(settings, clock).with_scenario(scenario)
     return state._replace(faults=Faults.read(chosen.faults))
 
 
 def put_counters(epoch: Epoch, state: State, counters: Counters) -> None:
-    """Give an epoch a state, and all counters except those of its clock."""
+    """Set the state of an epoch, and all counters except the clock's."""
     epoch.state = state._replace(
         scenario_faults=state.scenario_faults.used(counters.scenario_faults),
         faults=state.faults.used(counters.fault_uses),
@@ -516,7 +520,7 @@ def put_counters(epoch: Epoch, state: State, counters: Counters) -> None:
     epoch.store.deliveries_dropped = counters.deliveries_dropped
 
 
-def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Checked:
+def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> ConsistentSnapshot:
     clock = project.epoch.state.clock.set(
         snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )
@@ -524,11 +528,11 @@ def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Che
     refuse_inconsistent(snapshot, len(state.scenario.rules))
     change = snapshot.change()
     state.faults.refuse_unknown_orders(change.orders.__contains__, "state.faults.")
-    return Checked(snapshot, state, change)
+    return ConsistentSnapshot(snapshot, state, change)
 
 
-def _epoch(project: Project, checked: Checked, number: int) -> Epoch:
-    """An epoch with the state of the snapshot; its first commit adds the records."""
+def _epoch(project: Project, checked: ConsistentSnapshot, number: int) -> Epoch:
+    """Create an epoch with the state of the snapshot; its first commit adds the records."""
     snapshot = checked.snapshot
     epoch = project.fresh_epoch(number, checked.state.base_settings)
     put_counters(epoch, checked.state, snapshot)

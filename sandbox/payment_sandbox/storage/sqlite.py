@@ -30,13 +30,13 @@ from payment_sandbox.storage.dialects import (
     RECORD_COLUMNS,
     REPLACE,
     SQLITE,
-    said,
+    localized,
 )
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox.storage.rows import (
+    RowChanges,
     RowStore,
     StoredProject,
-    Written,
     identity_body,
     ids_body,
     read_identity,
@@ -84,15 +84,15 @@ CREATE: Final = f"""
     COMMIT;
 """
 MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY_TABLE,)}
-"""What makes a file of the version before into one of this version."""
+"""Migrations, each from one version of the file to the next."""
 
 log = logging.getLogger(__name__)
 
 
 class HeldFile:
-    """A file that is one server's until its process ends, made complete if it is missing or empty.
+    """A file locked by one server until its process ends; a missing or empty one is initialised.
 
-    The lock comes before anybody looks what to do; SQLite's own lock would come too late.
+    The lock is taken before the file is inspected; SQLite's own lock would come too late.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,9 +110,9 @@ class HeldFile:
             raise
 
     def _fill(self, path: Path) -> None:
-        """Put a complete file in the place of the empty one; it is locked before anybody can see it."""
+        """Replace the empty file by an initialised one, which is locked before it becomes visible."""
         part = path.with_name(f".{path.name}.part")
-        part.unlink(missing_ok=True)  # of a server that was killed: no other one is here
+        part.unlink(missing_ok=True)  # a killed server's temporary file; the lock excludes a running one
         made = _locked(part, os.O_CREAT | os.O_EXCL)
         try:
             with closing(sqlite3.connect(part, isolation_level=None)) as database:
@@ -131,7 +131,7 @@ class HeldFile:
 
 
 def _claimed(path: Path) -> int | None:
-    """Lock the file that the path names then: before, another server may have put a new one there."""
+    """Lock the file at the path, and retry if another server has replaced it meanwhile."""
     while True:
         descriptor = _locked(path, os.O_CREAT)
         if descriptor is None:
@@ -143,7 +143,7 @@ def _claimed(path: Path) -> int | None:
 
 
 def _locked(path: Path, flags: int) -> int | None:
-    """Open and lock a file; None where there are no such locks, and SQLite's own one must do."""
+    """Open and lock a file; None on systems without such locks, where SQLite's own lock must do."""
     descriptor = os.open(path, os.O_RDWR | flags, 0o600)
     try:
         import fcntl  # not on every system
@@ -167,7 +167,7 @@ def refuse_foreign(path: Path) -> None:
     """Refuse a file that another program or another version wrote.
 
     Raises:
-        StateRefused: says which of the two.
+        StateRefused: the error says which of the two.
     """
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
@@ -185,7 +185,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def migrate(database: sqlite3.Connection) -> None:
-    """Bring a file to this version; all steps happen, or none."""
+    """Migrate a file to this version, atomically."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version == VERSION:
         return
@@ -202,7 +202,7 @@ def migrate(database: sqlite3.Connection) -> None:
 
 
 def read_copy(path: Path) -> tuple[ServerRows, list[StoredProject]]:
-    """Read everything from a copy, because opening a damaged file could change it."""
+    """Check a copy of the file, since opening a damaged file could change it."""
     with TemporaryDirectory(prefix="payment-sandbox-") as folder:
         copy = Path(folder) / "state"
         for suffix in ("", "-wal"):
@@ -225,7 +225,7 @@ def _read(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]
     strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
     if stray := database.execute(strays).fetchone()[0]:
         raise ValueError(f"{stray} records belong to no project")
-    query = said(SQLITE, f"SELECT number, {PROJECTS} number")
+    query = localized(SQLITE, f"SELECT number, {PROJECTS} number")
     records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
     newest = "SELECT max(number) FROM history WHERE project = ?"
     return server, [
@@ -240,7 +240,7 @@ def _read(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]
     ]
 
 
-def opened(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> sqlite3.Connection:
     """The server's connection; a commit returns once the operating system has the data."""
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     for pragma in (
@@ -264,7 +264,7 @@ FORGET_HISTORY: Final = f"""
 
 
 class StateFile:
-    """One connection for all projects of a server; each change set is one transaction.
+    """The file's connection for all projects of a server; each change set is one transaction.
 
     A commit returns once the operating system has the data, so it survives a crash of the process, but
     perhaps not of the machine.
@@ -287,7 +287,7 @@ class StateFile:
                 ends.callback(self._held.release)
                 refuse_foreign(path)
                 self.server, self.projects = read_copy(path)
-                self._database = opened(path)
+                self._database = open_database(path)
                 migrate(self._database)
                 self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
                 ends.pop_all()
@@ -307,14 +307,14 @@ class StateFile:
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
-        """A copy of the identifiers of new projects, saved with what was drawn from it."""
+        """Return a copy of the generator of project identifiers, which is saved with the new project."""
         drawn = ids.copied()
         yield drawn
         with self._transaction() as run:
             run.execute(PUT_VALUE, ("ids", ids_body(drawn)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project and everything in it; its key is not given to another one, if a user chose it."""
+        """Delete a project with all its records; a key that a user chose is never reused."""
         deleted = sorted({*self.server.deleted, *filter(None, [fixed_key])})
         with self._transaction() as run:
             number = self._numbers.get(project_id)
@@ -328,7 +328,7 @@ class StateFile:
         """Whether a deleted project had this key."""
         return key_digest in self.server.deleted
 
-    def write(self, written: Written) -> None:
+    def write(self, written: RowChanges) -> None:
         """Write a change set of a project, which may be new."""
         project_id = written.identity.project_id
         with self._transaction() as run:
@@ -342,7 +342,7 @@ class StateFile:
         self._numbers[project_id] = number
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
-        """Write records of the journals of projects, and delete the oldest if there are too many."""
+        """Write journal records of several projects, and delete the oldest surplus ones."""
         with self._transaction() as run:  # a project may have been deleted meanwhile
             numbers = {project_id: self._numbers.get(project_id) for project_id, _ in rows}
             known = [
@@ -355,14 +355,14 @@ class StateFile:
         """The records of a journal up to a number, oldest first."""
         values = {"id": self._numbers.get(project_id), "number": number_max}
         with self._transaction("DEFERRED") as run:
-            return [HistoryRow(*row) for row in run.execute(said(SQLITE, HISTORY), values)]
+            return [HistoryRow(*row) for row in run.execute(localized(SQLITE, HISTORY), values)]
 
     @contextmanager
     def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """Commit everything written inside, or nothing; a ``DEFERRED`` one that only reads locks nothing.
+        """Run a transaction; a ``DEFERRED`` one that only reads takes no lock.
 
         Raises:
-            NotStored: says why.
+            NotStored: the database refuses; the error says why.
         """
         with self._lock:
             try:
@@ -388,7 +388,7 @@ def _added(run: sqlite3.Connection, identity: Identity) -> int:
 
 def _run(run: sqlite3.Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
     for statement in statements:
-        run.execute(said(SQLITE, statement), values)
+        run.execute(localized(SQLITE, statement), values)
 
 
 class SqliteStorage(Storage):
@@ -400,24 +400,24 @@ class SqliteStorage(Storage):
         self._real = real
 
     def store(self) -> "SqliteStore":
-        """An empty store; its first commit deletes what an earlier epoch left."""
+        """Create an empty store; its first commit deletes the rows of an earlier epoch."""
         return SqliteStore(self._file, self._identity, self._real)
 
 
 class SqliteStore(RowStore):
-    """Writes to the file."""
+    """The store of one epoch in the file."""
 
     database: StateFile
 
-    def write(self, change: ChangeSet, written: Written) -> None:
-        """Write it in one transaction."""
+    def write(self, change: ChangeSet, written: RowChanges) -> None:
+        """Write a change set in one transaction."""
         self.database.write(written)
 
 
 def resumed_registry(
     services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids | None, clock: str = RUNNING
 ) -> Registry:
-    """A registry with all projects of the file; ``ids`` is used if the file has none yet.
+    """Restore a registry with all projects of the file; ``ids`` is used if the file has none yet.
 
     Raises:
         StateRefused: the content of the file is inconsistent.
@@ -425,7 +425,7 @@ def resumed_registry(
     try:
         registry = Registry(services, file, catalogue, ids=ids, clock=clock)
         if file.server.ids is not None:
-            registry.go_on_with(Ids(*file.server.ids))
+            registry.continue_ids(Ids(*file.server.ids))
         for stored in file.projects:
             registry.add(_project(stored, services, file, registry))
     except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:

@@ -1,5 +1,5 @@
 """For test suites: a sandbox in the process of the suite, without sockets.
 
 Others import ``access``, ``books``, ``clients.in_process``, ``project``, ``rehearsed_test``, ``reviews``,
-``servers``, ``shops.tracebacks``, ``shops.watching`` and ``unittesting``.
+``servers``, ``shops.pressing``, ``shops.tracebacks`` and ``unittesting``.
 """

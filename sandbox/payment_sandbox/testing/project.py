@@ -466,11 +466,11 @@ def following(project: "Project") -> Iterator[None]:
     except ImportError:
         raise RuntimeError(MISSING) from None
     timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)
-    before, clock = timeline.moved, freezer.start()
+    before, clock = timeline.on_move, freezer.start()
 
-    timeline.moved = clock.move_to
+    timeline.on_move = clock.move_to
     try:
         yield
     finally:
-        timeline.moved = before
+        timeline.on_move = before
         freezer.stop()

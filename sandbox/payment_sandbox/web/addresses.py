@@ -15,20 +15,20 @@ def base_path(project: Project) -> str:
     return urlsplit(project.services.public_url).path
 
 
-def _shown(project: Project, path: str) -> str:
-    """Build a URL, with or without its scheme as the project's settings say (SET-23)."""
+def _configured(project: Project, path: str) -> str:
+    """Build a URL with or without its scheme, as set in the project (SET-23)."""
     address = f"{project.services.public_url}{path}"
     return address if project.settings.absolute_urls else address.partition("://")[2]
 
 
 def order_url(project: Project, order: Order) -> str:
     """Build the URL of an order's hosted payment page."""
-    return _shown(project, f"/pay/{project.project_id}/{order.id}/")
+    return _configured(project, f"/pay/{project.project_id}/{order.id}/")
 
 
 def payment_url(project: Project, order: Order, transaction: Transaction) -> str:
     """Build the URL of an attempt's payment page."""
-    return _shown(project, _payment_path(project, order, transaction))
+    return _configured(project, _payment_path(project, order, transaction))
 
 
 def _payment_path(project: Project, order: Order, transaction: Transaction) -> str:
@@ -40,8 +40,8 @@ def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
     return f"{project.services.public_url}{_payment_path(project, order, transaction)}scan/"
 
 
-def resolved(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
-    """Return the payment method details, with the page's full URL where a method includes it."""
+def resolve_details(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
+    """Return the details of a payment method, with the full URL of the page if they contain it."""
     page = f"{project.services.public_url}{_payment_path(project, order, transaction)}"
     return {key: page if value == PAYMENT_PAGE else value for key, value in transaction.details.items()}
 
@@ -71,8 +71,8 @@ def order_page_path(project: Project, order: Order) -> str | None:
 
 def dashboard_path(project: Project, order: Order | None = None) -> str:
     """Build the path of a project's dashboard, or of an order in it."""
-    place = f"{order.refund_of_order_id or order.id}/" if order is not None else ""
-    return f"{base_path(project)}/dashboard/{project.project_id}/orders/{place}"
+    suffix = f"{order.refund_of_order_id or order.id}/" if order is not None else ""
+    return f"{base_path(project)}/dashboard/{project.project_id}/orders/{suffix}"
 
 
 STATE_PATH: Final = "/control/state/"
@@ -87,13 +87,13 @@ def same_path(one: str, other: str) -> bool:
 
 def is_stream(path: str) -> bool:
     """Whether a path serves an event stream, which never ends."""
-    return same_path(path, EVENTS_PATH) or _is_of_dashboard(path, "events")
+    return same_path(path, EVENTS_PATH) or _is_on_dashboard(path, "events")
 
 
 def takes_snapshot(path: str) -> bool:
     """Whether a path accepts a snapshot, which may be large."""
-    return same_path(path, STATE_PATH) or _is_of_dashboard(path, "state")
+    return same_path(path, STATE_PATH) or _is_on_dashboard(path, "state")
 
 
-def _is_of_dashboard(path: str, name: str) -> bool:
+def _is_on_dashboard(path: str, name: str) -> bool:
     return path.startswith(DASHBOARD_PATH) and path.rstrip("/").endswith(f"/{name}")

@@ -15,7 +15,7 @@ from payment_sandbox.web.call import Call, Line
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import APIS, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
-from payment_sandbox.web.merchant import keep_unrouted
+from payment_sandbox.web.merchant import answer_unrouted
 from payment_sandbox.web.placing import place
 from payment_sandbox.web.routes import Routed, required_facts, route
 from payment_sandbox.web.site import ALONE, Around, Site
@@ -79,22 +79,22 @@ class SandboxFlask(Flask):
                 self._routes[rule.endpoint] = Routed(face.answer, view, required_facts(self, rule))
 
     def add_later(self, load: "LoadFaces") -> None:
-        """Register further faces when a path first leads to none of the others."""
+        """Defer faces until the first request that matches no route of the others."""
         self._load_more = load
 
     def complete(self) -> "SandboxFlask":
-        """Register the further faces now; a call on another thread sees all of their routes or none."""
+        """Register the deferred faces now; a call on another thread sees all of their routes or none."""
         with LOADING:
             if self._load_more is None:
                 return self
-            whole = SandboxFlask(self.import_name, static_folder=None)
+            complete = SandboxFlask(self.import_name, static_folder=None)
             for face in (*self._faces, *self._load_more()):
-                whole.add(face)
-            self.blueprints, self.view_functions = whole.blueprints, whole.view_functions
-            self.jinja_env = whole.jinja_env  # with the filters of all faces
-            self._faces, self.url_map = whole._faces, whole.url_map
-            self._routes.update(whole._routes)  # in place, and before the adapter that leads to them
-            self.site.adapter = whole.url_map.bind("sandbox")
+                complete.add(face)
+            self.blueprints, self.view_functions = complete.blueprints, complete.view_functions
+            self.jinja_env = complete.jinja_env  # with the filters of all faces
+            self._faces, self.url_map = complete._faces, complete.url_map
+            self._routes.update(complete._routes)  # in place, and before the adapter returns them
+            self.site.adapter = complete.url_map.bind("sandbox")
             self._load_more = None
         return self
 
@@ -108,11 +108,11 @@ class SandboxFlask(Flask):
         """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
         adapter = self.site.adapter
         call = place(self.site, self._routes, environ, length, line)
-        if call.nothing is None or call.request.path.startswith(APIS):
+        if call.routing_error is None or call.request.path.startswith(APIS):
             return call
         self.complete()
-        is_as_before = self.site.adapter is adapter
-        return call if is_as_before else place(self.site, self._routes, environ, length, line)
+        is_unchanged = self.site.adapter is adapter
+        return call if is_unchanged else place(self.site, self._routes, environ, length, line)
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
         """Answer a call."""
@@ -124,16 +124,16 @@ class SandboxFlask(Flask):
 
 def unrouted(call: Call) -> Response:
     """Answer a call that matches no route."""
-    nothing = call.nothing
-    assert nothing is not None, "``place`` was called"
+    error = call.routing_error
+    assert error is not None, "no route matches"
     if call.request.path.startswith(MERCHANT_API):
-        return keep_unrouted(call, answer_for(call, nothing))
-    if nothing.code != NOT_FOUND:
-        return answer_for(call, nothing)
+        return answer_unrouted(call, answer_for(call, error))
+    if error.code != NOT_FOUND:
+        return answer_for(call, error)
     with LOADING:
         from payment_sandbox.web.docs import show_nothing  # deferred, for a faster start
 
-    return show_nothing(call) or answer_for(call, nothing)
+    return show_nothing(call) or answer_for(call, error)
 
 
 description = Blueprint("description", __name__)
@@ -143,18 +143,18 @@ description = Blueprint("description", __name__)
 def get_openapi(call: Call) -> Response:
     """Get the OpenAPI 3.1 description of both APIs."""
     with LOADING:
-        from payment_sandbox.web.openapi import described  # deferred, for a faster start
+        from payment_sandbox.web.openapi import openapi_text  # deferred, for a faster start
 
-    return Response(described(call.site), mimetype="application/json")
+    return Response(openapi_text(call.site), mimetype="application/json")
 
 
 DESCRIPTION: Final = Face(description, (), answer_for)
 LoadFaces = Callable[[], Iterable[Face]]
-"""Loads faces."""
+"""A function that imports faces."""
 
 
 def load_dashboard() -> tuple[Face, ...]:
-    """Load the faces that an application can do without."""
+    """Load the optional faces."""
     with LOADING:
         from payment_sandbox.web.dashboard import FACE
 
@@ -162,7 +162,7 @@ def load_dashboard() -> tuple[Face, ...]:
 
 
 def load_pages() -> tuple[Face, ...]:
-    """Load the faces for people, and the description: no call of the APIs needs them."""
+    """Load the HTML faces and the description, which no call of the APIs needs."""
     with LOADING:
         from payment_sandbox.web.docs import FACE as DOCUMENTATION
         from payment_sandbox.web.pages import FACE as PAGES
@@ -184,7 +184,7 @@ def make_app(
     ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
     further host names under which the control API may be called. ``load_wings`` loads optional faces, in
-    addition to the APIs, the payment pages and the documentation. Only the APIs are loaded at once; see
+    addition to the APIs, the payment pages and the documentation. Only the APIs are loaded immediately; see
     ``SandboxFlask.complete``.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)

@@ -1,4 +1,4 @@
-"""Authentication: the API key selects the project, and calls from other sites' pages are refused."""
+"""Access control: the API key selects the project; calls from other sites' pages are refused."""
 
 import logging
 from functools import lru_cache
@@ -11,10 +11,10 @@ from werkzeug.datastructures import Authorization
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.faces import CallNext
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
 
@@ -59,23 +59,23 @@ def require_project(call: Call) -> Project:
     return project
 
 
-def only_with_key(call: Call, go_on: GoOn) -> Response:
+def only_with_key(call: Call, call_next: CallNext) -> Response:
     """Find the project by its API key."""
     require_project(call)
-    return go_on(call)
+    return call_next(call)
 
 
-def without_secrets(call: Call, go_on: GoOn) -> Response:
-    """Redirect to the same page without query parameters that hold secrets: pages repeat their URL."""
-    named = call.site.registry.find_by_id(call.values.get("project_id", ""))
-    masking = named.masking.of_long_keys() if named is not None else Masking()
+def without_secrets(call: Call, call_next: CallNext) -> Response:
+    """Redirect to the same page without secrets in the query, because pages repeat their URL."""
+    project = call.site.registry.find_by_id(call.values.get("project_id", ""))
+    masking = project.masking.without_short_key() if project is not None else Masking()
     request = call.request
     sent = list(request.args.items(multi=True))
     harmless = [pair for pair in sent if masking.record(pair) == pair]
     if request.method != "GET" or harmless == sent or masking.text(request.path) != request.path:
-        return go_on(call)
+        return call_next(call)
     query = f"?{urlencode(harmless)}" if harmless else ""
-    return go(f"{call.site.base_path}{quote(request.path)}{query}")
+    return redirect(f"{call.site.base_path}{quote(request.path)}{query}")
 
 
 PROBLEM_LENGTH_MAX: Final = 300
@@ -101,7 +101,7 @@ def refuse_foreign_host(call: Call) -> None:
         raise RequestRefused(403, problem)
 
 
-def refuse_strangers(call: Call) -> None:
+def refuse_cross_site(call: Call) -> None:
     """Refuse an unknown Host, and the Origin of another site's page.
 
     Raises:
@@ -115,15 +115,15 @@ def refuse_strangers(call: Call) -> None:
         raise RequestRefused(403, f"pages from {origin!r} may not call this server")
 
 
-def only_from_here(call: Call, go_on: GoOn) -> Response:
+def same_site_only(call: Call, call_next: CallNext) -> Response:
     """Refuse calls from other sites' pages."""
-    refuse_strangers(call)
-    return go_on(call)
+    refuse_cross_site(call)
+    return call_next(call)
 
 
 @lru_cache(maxsize=128)
 def _log_once(problem: str) -> None:
-    """Log a refusal once; behind a proxy, for example, the caller may never see it."""
+    """Log a refusal once, because the caller may not see it, for example behind a proxy."""
     log.warning("a request was refused: %s", problem)
 
 

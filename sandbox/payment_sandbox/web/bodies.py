@@ -49,20 +49,20 @@ def document_body(call: Call) -> Document:
         Invalid: not valid YAML; names the line and column.
     """
     if call.request.mimetype not in YAML_TYPES:
-        return Document(json_body(call), has_places=False)
+        return Document(json_body(call), has_positions=False)
     try:
         return parse_yaml(raw_body(call).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is invalid") from None
 
 
-def line(data: Any) -> str:
-    """Serialize a response as JSON, with a final newline, for terminals."""
+def json_line(data: Any) -> str:
+    """Serialize data as JSON with a final newline, which suits terminals."""
     return json.dumps(data) + "\n"
 
 
 def json_object(call: Call) -> Mapping[str, Any]:
-    """Read the request's body if it is a JSON object, or else an empty mapping; without validation."""
+    """Read the request's body without validation; return an empty mapping unless it is a JSON object."""
     body = json_body(call, empty_is={})
     return body if isinstance(body, Mapping) else {}
 
@@ -91,7 +91,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
         RequestRefused: too many values, bad encoding or syntax, duplicate keys, NaN, deep nesting, or NUL.
     """
     # Counting takes much less time than parsing.
-    if values_max is not None and _values(body, values_max) > values_max:
+    if values_max is not None and _count_values(body, values_max) > values_max:
         raise RequestRefused(400, f"the body has more than {values_max:,} values")
     try:
         data = _DECODER.decode(body.decode("utf-8"))
@@ -111,10 +111,10 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
     return data
 
 
-def _values(body: bytes, enough: int) -> int:
-    """Return an upper bound of the number of values; exact if it is above ``enough``."""
+def _count_values(body: bytes, limit: int) -> int:
+    """Return an upper bound of the number of values, which is exact above ``limit``."""
     count = _separators(body)
-    return count if count <= enough else _separators(_STRING.sub(b"", body))
+    return count if count <= limit else _separators(_STRING.sub(b"", body))
 
 
 def _separators(body: bytes) -> int:
@@ -123,7 +123,7 @@ def _separators(body: bytes) -> int:
 
 _STRING: Final = Pattern(
     rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL
-)  # an unterminated one extends to the end
+)  # an unterminated string extends to the end
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,9 +159,9 @@ def _float(text: str) -> float:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
 
 
-def nests_deeper(body: bytes, data: Any, most: int) -> bool:
-    """Whether the JSON in a body, parsed as ``data``, has more than ``most`` levels."""
-    return body.count(b"[") + body.count(b"{") > most and _depth(data) > most
+def nests_deeper(body: bytes, data: Any, levels_max: int) -> bool:
+    """Whether the JSON in a body, parsed as ``data``, has more than ``levels_max`` levels."""
+    return body.count(b"[") + body.count(b"{") > levels_max and _depth(data) > levels_max
 
 
 def _depth(data: Any) -> int:

@@ -28,7 +28,7 @@ def policy(form_action: str) -> Mapping[str, str]:
     }
 
 
-def go(address: str) -> Response:
+def redirect(address: str) -> Response:
     """Redirect a browser with a 303, which makes it send a GET."""
     return Response(status=SEE_OTHER, headers={"Location": address})
 

@@ -21,9 +21,9 @@ from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import Routed
 from payment_sandbox.web.site import Site
 
-TOO_MANY_WAIT: Final = "too many calls are waiting already; retry when some have ended"
-OF_NO_PROJECT: Final = ""
-"""The common share of all calls without a loaded project, because clients can invent any number of keys.
+TOO_MANY_WAIT: Final = "too many calls are waiting; retry when some of them have ended"
+COMMON_SHARE: Final = ""
+"""The common share of all calls without a loaded project; clients can invent any number of keys.
 
 A project gets a share of its own once this server has loaded it.
 """
@@ -46,7 +46,7 @@ class Line:
         self.may_wait = True  # false on the event loop
 
     def begin_waiting(self) -> bool:
-        """Let other calls run while this one waits; False if too many are waiting."""
+        """Let other calls run while this one waits; return False if too many are waiting."""
         return True
 
     def cut_off(self) -> None:
@@ -62,7 +62,7 @@ class Line:
         self.cut_off()
 
     def keep(self, project: Project, held: Held) -> bool:
-        """Take over the held webhooks of a call; False if they go after the response as usual."""
+        """Take over the held webhooks of a call; return False to send them after the response as usual."""
         return False
 
 
@@ -93,7 +93,7 @@ class CallNotes:
         self.transaction_id: str | None = None  # of a created attempt
         self.fault: Fault | None = None  # the applied fault
         self.is_lost = False  # the client does not get the real response
-        self.is_cut = False  # its connection is cut
+        self.is_cut = False  # the connection is cut
         self.lost_status: int | None = None  # of the lost response, if any
 
 
@@ -102,11 +102,10 @@ class Call(Caller):
 
     __slots__ = (
         "body",
-        "comes_first",
-        "is_by_test",
+        "delivers_first",
+        "is_from_test",
         "line",
-        "noted",
-        "nothing",
+        "notes",
         "on_thread",
         "owner",
         "real_at",
@@ -114,6 +113,7 @@ class Call(Caller):
         "rendered",
         "request",
         "routed",
+        "routing_error",
         "share",
         "site",
         "stream",
@@ -126,21 +126,21 @@ class Call(Caller):
         self.site = site
         self.request = request
         self.line = line
-        self.is_by_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
+        self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: it is not journaled, and no fault applies to it."""
         # placement
         self.routed: Routed | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # in the path
-        self.nothing: HTTPException | None = None  # why no route matches
+        self.routing_error: HTTPException | None = None  # if no route matches
         self.on_thread = False
-        self.share = OF_NO_PROJECT  # the project, for fair scheduling
+        self.share = COMMON_SHARE  # the project, for fair scheduling
         # results of the middlewares and the view
         self.owner: Project | None = None  # of the API key or the path
         self.real_at: datetime | None = None  # of arrival
         self.body: Any = None  # parsed; None: not parsed yet
-        self.noted = CallNotes()
+        self.notes = CallNotes()
         self.rehearsed: Fault | None = None  # the fault chosen by a rehearsal
-        self.comes_first = False  # its webhooks are delivered before the response
+        self.delivers_first = False  # whether webhooks are delivered before the response
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
         self.stream: EventStream | None = None  # the response, if it is an event stream
 
@@ -152,7 +152,7 @@ class Call(Caller):
 
     @property
     def masking(self) -> Masking:
-        """The masking of the project's secrets, because errors repeat parts of the request."""
+        """The masking of the project's secrets, for errors that repeat parts of the request."""
         return self.owner.masking if self.owner is not None else Masking()
 
     def begin_waiting(self) -> None:
@@ -169,8 +169,8 @@ class Call(Caller):
         """Hold back this call's webhooks until its response is sent (SET-59); call it before an edit."""
         project = self.project
         if project.settings.webhook_timing == BEFORE_RESPONSE and self.line.may_wait:
-            self.comes_first = True
-        if self.comes_first:
+            self.delivers_first = True
+        if self.delivers_first:
             self.begin_waiting()
         self.held = Held(project.epoch.outbox)
 
@@ -179,7 +179,7 @@ class Call(Caller):
         project, held = self.owner, self.held
         if project is None or held is None:
             return response
-        if self.comes_first:
+        if self.delivers_first:
             project.deliver_held(held)
         elif not self.line.keep(project, held):
             response.call_on_close(lambda: project.release(held))

@@ -61,7 +61,7 @@ def refused_answer(call: Call, refused: RequestRefused) -> Response:
 
 
 def report_refused(call: Call, status: int, value: str) -> None:
-    """Report a refused request that no journal has to the server's observer."""
+    """Report a refused request that belongs to no journal to the server's observer."""
     on_refused, registry = call.site.around.on_refused, call.site.registry
     if on_refused is not None:
         path, value = _without_keys(registry, call.request.path), _without_keys(registry, value)
@@ -69,13 +69,13 @@ def report_refused(call: Call, status: int, value: str) -> None:
 
 
 def known_keys(registry: Registry, text: str) -> list[str]:
-    """Find API keys of any project in a text; only a few words are looked up, perhaps in a database."""
+    """Find API keys of any project in a text; at most ``WORDS_MAX`` words are looked up."""
     words = [word for word in _KEY_LIKE.findall(text) if len(word) >= WORD_LENGTH_MIN]
     generated = GENERATED_KEY.findall(text)
     candidates = list(dict.fromkeys([*generated, *words]))
     try:
         return list(filter(registry.is_known, candidates[:WORDS_MAX]))
-    except NotStored:  # no lookup possible, so every candidate counts as a key
+    except NotStored:  # the lookup failed, so every generated key counts as known
         return generated
 
 
@@ -96,7 +96,7 @@ def _answer(call: Call, body: dict[str, Any], headers: dict[str, str] | None = N
 
 
 def _on_invalid(call: Call, invalid: Invalid) -> Response:
-    call.noted.violations = invalid.violations
+    call.notes.violations = invalid.violations
     shown = "; ".join(
         f"{violation.path or 'the request'} {violation.message}"
         for violation in invalid.violations[:VIOLATIONS_SHOWN_MAX]
@@ -108,7 +108,7 @@ def _on_invalid(call: Call, invalid: Invalid) -> Response:
 
 def _on_refusal(call: Call, refusal: Refusal) -> Response:
     kind = type(refusal)
-    call.noted.rule = refusal.rule
+    call.notes.rule = refusal.rule
     status = status_of(kind)
     body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
     if isinstance(refusal, WaitTimedOut):
@@ -130,7 +130,7 @@ def _on_http(call: Call, error: HTTPException) -> Response:
     if status == NOT_FOUND:
         value = "there is nothing at this path"
         if not call.request.path.startswith(APIS):
-            value += "; the calls of the APIs begin with /v1/ and /control/"
+            value += "; paths of the APIs begin with /v1/ and /control/"
     elif status == 405:
         value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
     return _answer(call, error_body(status, kind, value), headers)

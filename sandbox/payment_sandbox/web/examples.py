@@ -1,4 +1,4 @@
-"""Example responses of each route, made on demand by running a small shop against the sandbox."""
+"""Example responses of each route, recorded on demand by running a small shop against the sandbox."""
 
 import re
 from base64 import b64encode
@@ -20,7 +20,7 @@ from payment_sandbox.web.routes import JSON, described_routes, facts_of
 from payment_sandbox.web.site import MakeApp
 
 START: Final = "frozen@2027-01-01T12:00:00Z"
-SHOWN_MOST: Final = 2  # items of a list, to keep examples short
+ITEMS_SHOWN_MAX: Final = 2  # items of a list, to keep examples short
 REFUSED: Final = 400
 COFFEE: Final = {"amount": 1295, "description": "Coffee"}
 STALE: Final = "If-Match of an earlier version"
@@ -70,7 +70,7 @@ class Example(NamedTuple):
 
 
 class Shop:
-    """Calls the application and stores the last response of each route, and its refusals by status."""
+    """A client that records the last response of each route, and its refusals by status."""
 
     def __init__(self, app: Flask, api_key: str) -> None:
         self._app = app
@@ -112,14 +112,14 @@ class Shop:
         return data
 
     def refuse_all(self) -> None:
-        """Repeat each new call with every kind of mistake that its facts mention."""
+        """Repeat each new call with all mistakes that its facts declare."""
         rules = {rule.endpoint: rule for rule, _ in described_routes(self._app)}
         for endpoint in sorted(self.answers.keys() - self._refused):
             self._refused.add(endpoint)
             self._refuse(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))
 
     def _refuse(self, endpoint: str, method: str) -> None:
-        """Repeat a call with mistakes; nothing changes."""
+        """Repeat a call with mistakes, which change nothing."""
         facts, example = facts_of(self._app, endpoint), self.answers[endpoint]
         assert facts is not None, "the route has an example"
         path = example.path.partition("?")[0]
@@ -139,15 +139,15 @@ class Shop:
             self.call(method, path, example.body, {})
 
 
-class Played(NamedTuple):
+class PaidOrder(NamedTuple):
     """The ids of an order and its attempt."""
 
     order_id: str
     transaction_id: str
 
 
-def played(make_app: MakeApp) -> Shop:
-    """Play the examples of all routes that answer JSON."""
+def record_examples(make_app: MakeApp) -> Shop:
+    """Record examples of all routes that answer JSON."""
     moment = ClockStart.parse(START).at
     assert moment is not None, "START is a frozen time"
     services = Unattended(RealTime(lambda: moment, lambda: 0.0))
@@ -165,7 +165,7 @@ def played(make_app: MakeApp) -> Shop:
 
 
 def _mistake(body: Any) -> dict[str, Any]:
-    """Make a typical mistake in a body."""
+    """Return a typical mistake for a body."""
     if not body or "amount" in body:
         return {"amount": 12.95}
     name = next(iter(body))
@@ -197,34 +197,34 @@ def _merchant(shop: Shop) -> None:
     _conflicts(shop, capture, void)
 
 
-def _conflicts(shop: Shop, capture: "Played", void: "Played") -> None:
+def _conflicts(shop: Shop, capture: PaidOrder, void: PaidOrder) -> None:
     """Make calls that a rule refuses in the current state of the order."""
-    for played, kinds in ((capture, ("captures", "captures/amount", "voids/amount")), (void, LINE_CALLS)):
+    for order, kinds in ((capture, ("captures", "captures/amount", "voids/amount")), (void, LINE_CALLS)):
         for kind in kinds:
-            path = f"/v1/orders/{played.order_id}/transactions/{played.transaction_id}/{kind}/"
+            path = f"/v1/orders/{order.order_id}/transactions/{order.transaction_id}/{kind}/"
             lines = [{"merchant_order_line_id": "line-1", "quantity": 9}]
             shop.call("POST", path, {"order_lines": lines} if kind in LINE_CALLS else {"amount": 9000})
-    order = f"/v1/orders/{capture.order_id}/"
-    shop.call("POST", f"{order}refunds/", {"amount": 9000})
-    shop.call("PUT", order, {"amount": 500})
-    shop.call("DELETE", order)
+    path = f"/v1/orders/{capture.order_id}/"
+    shop.call("POST", f"{path}refunds/", {"amount": 9000})
+    shop.call("PUT", path, {"amount": 500})
+    shop.call("DELETE", path)
     shop.call("POST", f"/control/orders/{capture.order_id}/act/", {"actor": "customer", "action": "pay"})
     shop.call("POST", f"/v1/orders/{capture.order_id}/transactions/{capture.transaction_id}/captures/", [])
     shop.call("GET", f"/control/wait/?order_id={capture.order_id}&status=expired&timeout=0")
     shop.call("GET", "/control/wait/?order_id=no-such-id&status=expired&timeout=0")
     shop.call("GET", "/control/timeline/?order_id=no-such-id")
     shop.call("GET", "/control/report/?order_id=no-such-id")
-    shop.call("GET", f"{order}?fields[]=amounts")
+    shop.call("GET", f"{path}?fields[]=amounts")
     shop.call("GET", "/v1/wallet-web/issuers/")
     shop.call("DELETE", "/control/project/", headers={})
     shop.call("DELETE", "/control/project/", {"really": True})
 
 
-def _orders(shop: Shop) -> Iterator[Played]:
+def _orders(shop: Shop) -> Iterator[PaidOrder]:
     for _ in range(2):
-        made = shop.call("POST", "/v1/orders/", ORDER)
-        shop.call("POST", f"/control/orders/{made['id']}/act/", {"actor": "customer", "action": "pay"})
-        yield Played(made["id"], made["transactions"][0]["id"])
+        order = shop.call("POST", "/v1/orders/", ORDER)
+        shop.call("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})
+        yield PaidOrder(order["id"], order["transactions"][0]["id"])
 
 
 def _control(shop: Shop) -> None:
@@ -260,4 +260,4 @@ def _short(data: Any) -> Any:
     """Shorten long lists, and remove references, which tools would try to resolve."""
     if isinstance(data, dict):
         return {key: _short(value) for key, value in data.items() if key != "$ref"}
-    return [_short(item) for item in data[:SHOWN_MOST]] if isinstance(data, list) else data
+    return [_short(item) for item in data[:ITEMS_SHOWN_MAX]] if isinstance(data, list) else data

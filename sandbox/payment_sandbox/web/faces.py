@@ -7,10 +7,10 @@ from flask import Blueprint, Response
 
 from payment_sandbox.web.call import Call
 
-GoOn = Callable[[Call], Response]
+CallNext = Callable[[Call], Response]
 """Continues a call: the next middleware, or the view."""
 
-Middleware = Callable[[Call, GoOn], Response]
+Middleware = Callable[[Call, CallNext], Response]
 """Wraps a call with behaviour before and after it."""
 
 OnError = Callable[[Call, Exception], Response]
@@ -37,7 +37,7 @@ def _view(call: Call) -> Response:
     return call.routed.view(call, **call.values)
 
 
-def _guarded(step: Callable[..., Response], on_error: OnError, *inner: GoOn) -> GoOn:
+def _guarded(step: Callable[..., Response], on_error: OnError, *inner: CallNext) -> CallNext:
     def answer(call: Call) -> Response:
         try:
             return step(call, *inner)
@@ -47,18 +47,18 @@ def _guarded(step: Callable[..., Response], on_error: OnError, *inner: GoOn) -> 
     return answer
 
 
-def let_others_run(call: Call, go_on: GoOn) -> Response:
+def let_others_run(call: Call, call_next: CallNext) -> Response:
     """Let other calls run while this one waits, if its route waits."""
     assert call.routed is not None, "a route matches"
     if call.routed.facts.waits:
         call.begin_waiting()
-    return go_on(call)
+    return call_next(call)
 
 
-def held_webhooks(call: Call, go_on: GoOn) -> Response:
+def held_webhooks(call: Call, call_next: CallNext) -> Response:
     """Release the held webhooks of a call after its response."""
     try:
-        return call.release_webhooks(go_on(call))
+        return call.release_webhooks(call_next(call))
     except BaseException:  # without a response, nothing else would release them
         if call.owner is not None and call.held is not None:
             call.owner.release(call.held)
@@ -68,8 +68,8 @@ def held_webhooks(call: Call, go_on: GoOn) -> Response:
 def with_headers(headers: Mapping[str, str]) -> Middleware:
     """Set default headers."""
 
-    def middleware(call: Call, go_on: GoOn) -> Response:
-        response = go_on(call)
+    def middleware(call: Call, call_next: CallNext) -> Response:
+        response = call_next(call)
         for name, value in headers.items():
             response.headers.setdefault(name, value)
         return response

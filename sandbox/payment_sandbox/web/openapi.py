@@ -17,14 +17,14 @@ from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
 from payment_sandbox.web.answers.shapes import shape_of
-from payment_sandbox.web.examples import Example, Shop, played
+from payment_sandbox.web.examples import Example, Shop, record_examples
 from payment_sandbox.web.routes import JSON, Facts, described_routes
 from payment_sandbox.web.site import MakeApp, Site
 
 ERRORS: Final = {
     400: "Malformed or invalid; violations lists every problem",
     401: "Missing or unknown API key",
-    403: "Called under an unknown host name, or from another site's page",
+    403: "The host name is unknown, or the call comes from another site's page",
     404: "Not found",
     408: "Timed out; now shows the current state",
     409: "Not possible in the current state",
@@ -32,13 +32,13 @@ ERRORS: Final = {
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
     429: "The server's quota of projects is used up",
-    501: "A part of the server is not installed; value says how to install it",
+    501: "A part of the server is not installed; value has the command that installs it",
     507: "The quota of the project or the server is used up, or the disk is full; nothing has changed",
 }
-KEEPING: Final = ("POST", "PUT", "PATCH")
+STORING_METHODS: Final = ("POST", "PUT", "PATCH")
 """The methods of calls that may increase a project's usage."""
 WITHOUT_BODY: Final = {
-    303: "This page has nothing (more) to do; Location names the next one",
+    303: "Redirects to the next page, in Location",
     304: "The order has not changed since you read it with the ETag in If-None-Match",
 }
 EXPLAINED: Final = {
@@ -63,10 +63,10 @@ WITH_KEY: Final = ("api", "control", "watching")
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
 """Descriptions, by public URL."""
 
-_DESCRIBING: Final = Lock()  # two threads would create differently named schemas of a record
+_DESCRIBING: Final = Lock()  # concurrent threads would give the schemas of a record different names
 
 
-def described(site: Site) -> str:
+def openapi_text(site: Site) -> str:
     """Return the whole description as JSON text, built on first use."""
     descriptions = site.slots.of(DESCRIPTIONS)
     with _DESCRIBING:
@@ -91,7 +91,7 @@ def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
         "apiKey",
         {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
     )
-    examples = played(make_app)
+    examples = record_examples(make_app)
     for rule, facts in sorted(described_routes(app), key=lambda pair: pair[0].rule):
         if rule.endpoint.partition(".")[0] in FOR_PEOPLE:
             continue
@@ -111,23 +111,24 @@ def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
 
 def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str, Any]:
     summary = (getdoc(app.view_functions[rule.endpoint]) or "").splitlines()[0]
-    room = rule.endpoint.partition(".")[0]
+    blueprint = rule.endpoint.partition(".")[0]
     operation: dict[str, Any] = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
-        "tags": [TAGS.get(room, "control API")],
-        "security": [{"apiKey": []}] if room in WITH_KEY else [],
+        "tags": [TAGS.get(blueprint, "control API")],
+        "security": [{"apiKey": []}] if blueprint in WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),
         "responses": {str(facts.status): _answer(facts, summary, examples.answers.get(rule.endpoint))},
     }
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": WITHOUT_BODY[status]}
-    for status in _refusals(room, rule, facts):
+    explained = EXPLAINED if blueprint == "api" else {}
+    for status in _refusals(blueprint, rule, facts):
         refusal = examples.refusals.get(rule.endpoint, {}).get(status)
-        operation["responses"][str(status)] = _error(status, refusal) | (EXPLAINED if room == "api" else {})
+        operation["responses"][str(status)] = _error(status, refusal) | explained
     if facts.reads is not None:
-        played = examples.answers.get(rule.endpoint)
-        example = facts.example if facts.example is not None or played is None else played.body
+        recorded = examples.answers.get(rule.endpoint)
+        example = facts.example if facts.example is not None or recorded is None else recorded.body
         content: dict[str, Any] = {"schema": facts.reads}
         if example is not None:
             content["example"] = example
@@ -143,10 +144,10 @@ def _answer(facts: Facts, summary: str, example: Example | None) -> dict[str, An
     return {"description": summary, "content": {facts.media_type: content}}
 
 
-def _refusals(room: str, rule: Rule, facts: Facts) -> Iterator[int]:
+def _refusals(blueprint: str, rule: Rule, facts: Facts) -> Iterator[int]:
     yield from facts.errors
-    yield from GUARDED.get(room, ())
-    if room in GUARDED and not (rule.methods or set()).isdisjoint(KEEPING):
+    yield from GUARDED.get(blueprint, ())
+    if blueprint in GUARDED and not (rule.methods or set()).isdisjoint(STORING_METHODS):
         yield 507
 
 
@@ -171,11 +172,11 @@ def _parameters(rule: Rule, facts: Facts) -> Iterator[dict[str, Any]]:
 
 
 def _query(form: Schema) -> Iterator[dict[str, Any]]:
-    made = plugin()
-    APISpec(title="", version="", openapi_version="3.1.0", plugins=[made])
-    prepare(made)
-    assert made.converter is not None, "prepared above"
+    forms = plugin()
+    APISpec(title="", version="", openapi_version="3.1.0", plugins=[forms])
+    prepare(forms)
+    assert forms.converter is not None, "prepared above"
     for name, field in form.fields.items():
-        schema = made.converter.field2property(field)
+        schema = forms.converter.field2property(field)
         about = schema.pop("description", "")
         yield {"name": name, "in": "query", "schema": schema, "description": about}

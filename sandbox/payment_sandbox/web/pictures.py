@@ -21,7 +21,7 @@ LANES: Final = {
 }
 ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
 LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
-"""Of statuses; only those that lead to money look like success."""
+"""The looks of statuses; only statuses that lead to money look like success."""
 ANSWERS: Final = ("response", "webhook-response", "outcome")
 LOST: Final = "lost"
 
@@ -42,16 +42,16 @@ class PictureRow(NamedTuple):
     time: str = ""
     link: str | None = None
     title: str = ""
-    is_later: bool = False  # than the displayed moment
+    is_later: bool = False  # after the displayed moment
 
 
 class Sequence(NamedTuple):
-    """A sequence diagram; ``left_out`` counts the earlier rows that do not fit."""
+    """A sequence diagram; ``omitted`` counts the earlier rows that do not fit."""
 
     lanes: tuple[str, ...]
     rows: tuple[PictureRow, ...]
-    left_out: int = 0
-    whole: str | None = None  # the link to all rows
+    omitted: int = 0
+    full_url: str | None = None  # the link to all rows
 
 
 class PictureDue(NamedTuple):
@@ -70,34 +70,34 @@ def sequence(
     due: Iterable[PictureDue] = (),
     link: Link | None = None,
     *,
-    most: int = ROWS_MAX,
-    whole: str | None = None,
+    rows_max: int = ROWS_MAX,
+    full_url: str | None = None,
     past: Container[str] | None = None,
 ) -> Sequence:
     """Draw the happenings and the scheduled events.
 
-    ``whole`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
+    ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
     displayed moment, None if that is now.
     """
     happenings = list(happenings)
-    rows = list(_rows(happenings, link or _nowhere, past))
+    rows = list(_rows(happenings, link or _no_link, past))
     last_at = happenings[-1].at if happenings else None
-    shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
+    shown = [*rows[-rows_max:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
-    return Sequence(lanes, tuple(shown), max(0, len(rows) - most), whole)
+    return Sequence(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
 
 
-def _nowhere(happening: Happening) -> str | None:
+def _no_link(happening: Happening) -> str | None:
     return None
 
 
 def _rows(happenings: Iterable[Happening], link: Link, past: Container[str] | None) -> Iterator[PictureRow]:
-    told_at: datetime | None = None
+    shown_at: datetime | None = None
     for happening in happenings:
         at = happening.at.replace(microsecond=0)
-        time = "" if at == told_at else short_time(at, told_at)
-        told_at = at
+        time = "" if at == shown_at else short_time(at, shown_at)
+        shown_at = at
         is_later = past is not None and happening.id not in past
         yield PictureRow(
             happening.sender,
@@ -119,8 +119,8 @@ def _timed(happening: Happening) -> str:
 
 
 def _both_times(happening: Happening) -> str:
-    """Format sandbox time and real time, by which to find the line in the shop's own log."""
-    return f"{happening.at.isoformat()}, really {happening.real_at.isoformat()}"
+    """Format sandbox time and real time; the latter also appears in the shop's log."""
+    return f"{happening.at.isoformat()}, real time {happening.real_at.isoformat()}"
 
 
 def _look(happening: Happening) -> str:
@@ -138,7 +138,7 @@ def _look(happening: Happening) -> str:
 
 
 def _due(due: Iterable[PictureDue], last_at: datetime | None) -> Iterator[PictureRow]:
-    """The scheduled events, each with its day if that is not the day of the last happening."""
+    """Yield the scheduled events, with their days if they differ from that of the last happening."""
     for item in due:
         yield PictureRow(
             SERVICE,
@@ -156,13 +156,13 @@ def short_time(at: datetime, before: datetime | None) -> str:
     return f"{at:%H:%M:%S}" if is_same_day else f"{at:%m-%d %H:%M}"
 
 
-WIDTH: Final = 720  # of a file, and at least on a page, where the picture is as wide as its place
-LEFT: Final = 16.5  # per cent, of the first lane: the time column is before it
-RIGHT: Final = 91.5  # per cent, of the last lane
+WIDTH: Final = 720  # pixels: the width of a file, and the minimum width on a page
+FIRST_LANE: Final = 16.5  # per cent; the time column precedes it
+LAST_LANE: Final = 91.5  # per cent
 TOP: Final = 44
 ROW_HEIGHT: Final = 30
 ARROW: Final = 5
-OVER_LANES: Final = 80  # how much wider a label may be than its arrow
+OVER_LANES: Final = 80  # pixels by which a label may exceed its arrow
 CHARACTER_WIDTH: Final = 6.2
 LABEL_LENGTH_MAX: Final = 64
 NOT_XML: Final = Pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -179,8 +179,8 @@ FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
     """Render a diagram as SVG; as a file, it gets a label and a white background."""
-    height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.left_out)) + 14
-    role = "group" if picture.whole or any(row.link for row in picture.rows) else "img"
+    height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
+    role = "group" if picture.full_url or any(row.link for row in picture.rows) else "img"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="{WIDTH if is_file else "100%"}" '
         f'height="{height}" role="{role}" aria-label="{escape(title)}" font-family="{FONT}" font-size="12">'
@@ -190,14 +190,14 @@ def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = Fals
     return "\n".join(filter(None, pieces))
 
 
-def _places(picture: Sequence) -> dict[str, float]:
-    """Where the lanes are, in per cent of the width."""
-    apart = (RIGHT - LEFT) / (len(picture.lanes) - 1)
-    return {lane: round(LEFT + apart * number, 2) for number, lane in enumerate(picture.lanes)}
+def _positions(picture: Sequence) -> dict[str, float]:
+    """Return the positions of the lanes, in per cent of the width."""
+    distance = (LAST_LANE - FIRST_LANE) / (len(picture.lanes) - 1)
+    return {lane: round(FIRST_LANE + distance * number, 2) for number, lane in enumerate(picture.lanes)}
 
 
 def _lanes(picture: Sequence, height: int) -> Iterator[str]:
-    for lane, x in _places(picture).items():
+    for lane, x in _positions(picture).items():
         yield (
             f'<text x="{x:g}%" y="18" text-anchor="middle" font-weight="650" font-size="13" class="lane">'
             f"{LANES[lane]}</text>"
@@ -206,10 +206,10 @@ def _lanes(picture: Sequence, height: int) -> Iterator[str]:
 
 
 def _drawn_rows(picture: Sequence) -> Iterator[str]:
-    places, y = _places(picture), TOP + 10
-    if picture.left_out:
-        text = _text("50%", y, f"… {picture.left_out} earlier entries", COLOURS["quiet"], "quiet")
-        yield f'<a href="{escape(picture.whole)}" data-whole="">{text}</a>' if picture.whole else text
+    positions, y = _positions(picture), TOP + 10
+    if picture.omitted:
+        text = _text("50%", y, f"… {picture.omitted} earlier entries", COLOURS["quiet"], "quiet")
+        yield f'<a href="{escape(picture.full_url)}" data-whole="">{text}</a>' if picture.full_url else text
         y += ROW_HEIGHT
     for row in picture.rows:
         parts = [f'<g class="row {row.look}{" later" * row.is_later}">']
@@ -218,34 +218,34 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
         if row.time:
             parts.append(_text("4", y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
         parts.append(
-            _note(row, places[row.sender], y) if row.sender == row.receiver else _arrow(row, places, y)
+            _note(row, positions[row.sender], y) if row.sender == row.receiver else _arrow(row, positions, y)
         )
         if row.link:
-            parts.append(_target(row, places, y))
+            parts.append(_target(row, positions, y))
         drawn = "".join([*parts, "</g>"])
         yield f'<a href="{escape(row.link)}">{drawn}</a>' if row.link else drawn
         y += ROW_HEIGHT
 
 
-def _target(row: PictureRow, places: dict[str, float], y: float) -> str:
-    """Make the whole height of the row clickable, not just the thin line."""
-    begin, end = sorted((places[row.sender], places[row.receiver]))
+def _target(row: PictureRow, positions: dict[str, float], y: float) -> str:
+    """Make the full height of the row clickable, rather than just the thin line."""
+    begin, end = sorted((positions[row.sender], positions[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
     return f'<rect x="{begin:g}%" y="{top:g}" width="{end - begin:g}%" height="{height}" fill-opacity="0"/>'
 
 
 def _pixels(share: float) -> float:
-    """A part of the width in pixels, where the picture is as narrow as it can be."""
+    """Convert per cent of the width to pixels, for the minimum width."""
     return share * WIDTH / 100
 
 
-def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
-    begin, end = places[row.sender], places[row.receiver]
+def _arrow(row: PictureRow, positions: dict[str, float], y: float) -> str:
+    begin, end = positions[row.sender], positions[row.receiver]
     back = -ARROW if end > begin else ARROW
     colour, middle = COLOURS[row.look], (begin + end) / 2
     dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
-    label = _cut(row.label, _pixels(abs(end - begin)) + OVER_LANES)
-    if row.look == LOST:  # it ends halfway, with a cross
+    label = _truncate(row.label, _pixels(abs(end - begin)) + OVER_LANES)
+    if row.look == LOST:  # the arrow ends halfway, with a cross
         end, path = middle, f'd="M -{ARROW} -{ARROW} L {ARROW} {ARROW} M -{ARROW} {ARROW} L {ARROW} -{ARROW}"'
         head = f'<path class="cross" {path} stroke="{colour}" stroke-width="2"/>'
     else:
@@ -260,7 +260,7 @@ def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
 def _note(row: PictureRow, x: float, y: float) -> str:
     """Render a status as a filled pill, other notes as an outlined one."""
     colour = COLOURS[row.look]
-    label = _cut(row.label, 2 * (WIDTH - _pixels(x)))
+    label = _truncate(row.label, 2 * (WIDTH - _pixels(x)))
     width = max(64.0, len(label) * CHARACTER_WIDTH + 20)
     x = round(min(x, 100 - 100 * (width / 2 + 2) / WIDTH), 2)
     if row.is_status:
@@ -284,8 +284,8 @@ def _safe(text: str) -> str:
     return escape(NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
-def _cut(label: str, room: float) -> str:
-    length = min(LABEL_LENGTH_MAX, int(room / CHARACTER_WIDTH))
+def _truncate(label: str, width: float) -> str:
+    length = min(LABEL_LENGTH_MAX, int(width / CHARACTER_WIDTH))
     return label if len(label) <= length else f"{label[: length - 1]}…"
 
 
@@ -298,8 +298,8 @@ def _lines(picture: Sequence) -> Iterator[str]:
     yield "sequenceDiagram"
     for lane in picture.lanes:
         yield f"    participant {lane} as {LANES[lane]}"
-    if picture.left_out:
-        yield f"    Note over {picture.lanes[0]}: {picture.left_out} earlier entries are left out"
+    if picture.omitted:
+        yield f"    Note over {picture.lanes[0]}: {picture.omitted} earlier entries are omitted"
     for row in picture.rows:
         if row.time:
             yield f"    Note over {picture.lanes[0]}: {_plain(row.time)}"
@@ -310,8 +310,8 @@ def _row(row: PictureRow) -> str:
     label = _plain(row.label)
     if row.sender == row.receiver:
         return f"Note over {row.sender}: {label}"
-    is_in_vain = row.look in ("failed", LOST)
-    line, head = "--" if row.is_answer else "-", "x" if is_in_vain else ">>"
+    is_unsuccessful = row.look in ("failed", LOST)
+    line, head = "--" if row.is_answer else "-", "x" if is_unsuccessful else ">>"
     return f"{row.sender}{line}{head}{row.receiver}: {label}"
 
 

@@ -38,8 +38,8 @@ def place(
     path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
     try:
         endpoint, values = site.adapter.match(path, environ["REQUEST_METHOD"])
-    except HTTPException as nothing:  # to be refused
-        call.nothing = nothing
+    except HTTPException as error:  # to be refused
+        call.routing_error = error
         return call
     call.values, call.routed = values, routes[endpoint]
     project = _subject(call)

@@ -15,10 +15,10 @@ from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
 class ActForm(Form):
     """An action and its actor."""
 
-    actor = Choice(tuple(ACTIONS), required=True, about="Who acts.")
+    actor = Choice(tuple(ACTIONS), required=True, about="The acting party.")
     action = Text(
         required=True,
-        about="What they do, by actor: "
+        about="The action, by actor: "
         + "; ".join(f"{actor}: {', '.join(actions)}" for actor, actions in ACTIONS.items())
         + ".",
     )
@@ -31,7 +31,7 @@ class ActForm(Form):
 
     @checks(although_invalid=False)
     def actor_can(self, data: Mapping[str, Any], **options: Any) -> None:
-        """Check that the actor has this action."""
+        """Require an action of the actor."""
         actions = ACTIONS[data["actor"]]
         if data["action"] not in actions:
             nearest = nearest_word(data["action"], actions)
@@ -44,7 +44,7 @@ class AdvanceForm(Form):
 
     by = PeriodText(zero=True, about="Advance by this duration.")
     to = DateTime(about="Advance to this time.")
-    until = Choice(("next", "idle"), about="Advance to the next event, or until nothing is due any more.")
+    until = Choice(("next", "idle"), about="Advance to the next event, or until the agenda is empty.")
     max_events = Whole(low=1, high=10_000_000, about="Stop after this many events; 10000 by default.")
     timeout = Number(
         validate=validate.Range(0, 600, min_inclusive=False, error="must be above 0, at most 600 seconds"),
@@ -52,8 +52,8 @@ class AdvanceForm(Form):
     )
 
     @checks(although_invalid=False)
-    def one_aim(self, data: Mapping[str, Any], **options: Any) -> None:
+    def one_target(self, data: Mapping[str, Any], **options: Any) -> None:
         """Require exactly one target."""
-        aims = ("by", "to", "until")
-        if sum(aim in data for aim in aims) != 1:
-            raise ValidationError(Problem(f"must contain exactly one of: {', '.join(aims)}", aims))
+        targets = ("by", "to", "until")
+        if sum(target in data for target in targets) != 1:
+            raise ValidationError(Problem(f"must contain exactly one of: {', '.join(targets)}", targets))

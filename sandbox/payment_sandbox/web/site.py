@@ -12,7 +12,7 @@ from payment_sandbox.projects.slots import Slots
 from payment_sandbox.web.statistics import Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
-"""Receives refused requests that no journal has: method, path, status and reason."""
+"""Receives refused requests that belong to no journal: method, path, status and reason."""
 
 OK: Final = "ok"
 DRAINING: Final = "draining"
@@ -92,9 +92,9 @@ class Site:
         around: Around,
         make_app: MakeApp,
     ) -> None:
-        """Calls are accepted at loopback addresses, at the public URL, and at ``allow_hosts``.
+        """Accept calls at loopback addresses, at the public URL and at ``allow_hosts``.
 
-        ``make_app`` builds further applications, such as the one that plays the examples.
+        ``make_app`` builds further applications, such as the one that records the examples.
         """
         self.app = app
         self.registry = registry
@@ -123,7 +123,7 @@ class Site:
         return self.adapter.build(endpoint, values)
 
     def move(self, public_url: str) -> None:
-        """Change the public URL; URLs sent out before do not change."""
+        """Change the public URL; URLs in earlier responses do not change."""
         self.registry.services.public_url = public_url
         self.hosts |= {(urlsplit(public_url).hostname or "").lower()}
 

@@ -73,6 +73,7 @@ class Create:
     card: int | None = None
     cvc: str = ""
     description: str = ""
+    webhook_url: str = ""
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ def create(shop: Shop, call: Create) -> Outcomes:
         return refuse(shop, *refusals)
     expires = None if call.method else after(shop.now, call.period or HOSTED_PAGE_LASTS)
     facts = {"lines": call.lines, "customer": call.customer, "offered": call.offered}
+    facts["webhook_url"] = call.webhook_url
     order = Order(call.amount, "new", expires, description=call.description, **facts)  # type: ignore[arg-type]
     if not call.method:
         rule = "FLOW-01" if call.period else "ORD-13" if call.offered else "GEN-01"

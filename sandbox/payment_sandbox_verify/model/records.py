@@ -219,6 +219,7 @@ class Order:
     offered: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     description: str = ""
+    webhook_url: str = ""  # its own (ORD-10, HOOK-04); "" for the project's (HOOK-03)
     has_acted: bool = False  # the customer
     from_code: bool = False
     refunds: tuple[Refund, ...] = ()

@@ -17,7 +17,7 @@ def read_order(shop: Shop, number: int) -> Json:
         "status": order.status,
         "flags": flags(shop, order),
         "transactions": [read_attempt(shop, order, attempt) for attempt in order.attempts],
-        "webhooks": [read_webhook(webhook) for webhook in order.webhooks],
+        "webhooks": [read_webhook(webhook) | {"url": order.webhook_url} for webhook in order.webhooks],
         "refunds": [read_refund(refund) for refund in order.refunds],
     }
     return shown | optional(order) | amounts(order) | line_details(order)

@@ -90,8 +90,8 @@ class Driver:
 
     def _create(self, call: calls.Create) -> ServiceAnswer:
         body: Json = {"amount": call.amount, "currency": call.currency, **self._more}
-        if call.description:
-            body["description"] = call.description
+        texts = {"description": call.description, "webhook_url": call.webhook_url}
+        body |= {name: text for name, text in texts.items() if text}
         if call.lines:
             body["order_lines"] = lines_of(call.lines)
         if call.customer:

@@ -12,6 +12,10 @@ final class Project
 
     /** @var (callable(Webhook): mixed)|null */
     private $handler = null;
+    /** @var (callable(): list<array<string, mixed>>)|null */
+    private $books = null;
+    /** @var array<string, array{string, callable(): mixed}> periods and work of the shop's jobs */
+    private array $jobs = [];
     private string $listener;
     private string $forwardTo;
 
@@ -25,14 +29,20 @@ final class Project
         $this->listener = bin2hex(random_bytes(8));
     }
 
-    /** @param array<string, mixed> $settings such as ['mode' => 'live'] */
-    public static function create(array $settings = []): self
+    /**
+     * @param array<string, mixed> $settings such as ['mode' => 'live']
+     * @param string|null $test its name, for `payment-sandbox rehearse`; call ended() at its end
+     */
+    public static function create(array $settings = [], ?string $test = null): self
     {
         $server = new self(Server::url(), '');
         $made = $server->call('POST', '/control/projects/', ['clock' => 'frozen'] + $settings);
         $project = new self($server->url, $made['api_key'], $made['project_id']);
         if (Server::isShared()) {
             register_shutdown_function($project->close(...));
+        }
+        if ($test !== null && self::isRehearsed()) {
+            $project->rehearsal(['begins' => $test]);
         }
         return $project;
     }
@@ -46,14 +56,19 @@ final class Project
      */
     public function call(string $method, string $path, ?array $body = null): array
     {
-        $call = $this->prepare($method, $path, $body);
+        return $this->waitFor($this->prepare($this->url . $path, $method, $body));
+    }
+
+    /** @return array<string, mixed> */
+    private function waitFor(\CurlHandle $call): array
+    {
         $multi = curl_multi_init();
         curl_multi_add_handle($multi, $call);
         $poll = null;
         try {
             do {
                 if ($poll === null && $this->handler !== null) {
-                    $poll = $this->prepare('POST', '/control/listener/next/', $this->listening(self::POLL_SECONDS));
+                    $poll = $this->prepare("$this->url/control/listener/next/", 'POST', $this->listening(self::POLL_SECONDS));
                     curl_multi_add_handle($multi, $poll);
                 }
                 curl_multi_exec($multi, $running);
@@ -161,6 +176,74 @@ final class Project
         $this->deliver($this->direct('POST', '/control/listener/next/', $this->listening(0)));
     }
 
+    /**
+     * For `payment-sandbox rehearse`: tell what the shop believes of its purchases, whenever it is called.
+     *
+     * @param callable(): list<array<string, mixed>> $books entries such as ['purchase' => 'S-1', 'orders' => [$id], 'paid' => 1295]
+     */
+    public function tellBooks(callable $books): void
+    {
+        $this->books = $books;
+    }
+
+    /**
+     * For `payment-sandbox rehearse`: a job of the shop, such as one that reads open orders; it runs after the test.
+     *
+     * @param callable(): mixed $job
+     */
+    public function every(string $period, callable $job, ?string $name = null): void
+    {
+        $this->jobs[$name ?? 'job ' . (count($this->jobs) + 1)] = [$period, $job];
+    }
+
+    /** Whether `payment-sandbox rehearse` runs the tests. */
+    public static function isRehearsed(): bool
+    {
+        return (bool) getenv('SANDBOX_REHEARSAL');
+    }
+
+    /** Say that the test has ended; a rehearsal judges it, and the handler still gets webhooks meanwhile. */
+    public function ended(?string $failure = null): void
+    {
+        if (!self::isRehearsed()) {
+            return;
+        }
+        $jobs = (object) array_map(fn (array $job): string => $job[0], $this->jobs);
+        $can = ['books' => $this->books !== null, 'jobs' => $jobs];
+        $question = $this->rehearsal(['ends' => $failure, 'stack' => $failure] + $can);
+        while (($question['ask'] ?? null) !== null) {
+            $question = $this->rehearsal($this->tell($question));
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $question
+     * @return array<string, mixed>
+     */
+    private function tell(array $question): array
+    {
+        try {
+            if ($question['ask'] === 'job') {
+                ($this->jobs[$question['job']][1])();
+                return ['job' => null];
+            }
+            return ['books' => $this->books === null ? [] : array_values(($this->books)())];
+        } catch (\Throwable $failed) {
+            $isWrong = $failed instanceof \AssertionError || is_a($failed, 'PHPUnit\Framework\AssertionFailedError');
+            return $isWrong ? ['wrong' => $failed->getMessage()] : ['error' => get_class($failed) . ": {$failed->getMessage()}"];
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $message
+     * @return array<string, mixed>
+     */
+    private function rehearsal(array $message): array
+    {
+        $message += ['project_id' => $this->projectId];
+        return $this->waitFor($this->prepare((string) getenv('SANDBOX_REHEARSAL'), 'POST', $message));
+    }
+
     /** Add the report to the message of a failed test. */
     public function explain(\Throwable $failure): void
     {
@@ -226,7 +309,7 @@ final class Project
             $status = $handler($webhook);
             return ['status' => is_int($status) ? $status : 204];
         } catch (\Throwable $failed) {
-            return ['status' => 500, 'body' => get_class($failed) . ": {$failed->getMessage()}"];
+            return ['status' => 500, 'body' => substr((string) $failed, 0, 4096)];
         }
     }
 
@@ -236,15 +319,15 @@ final class Project
      */
     private function direct(string $method, string $path, ?array $body = null): array
     {
-        $call = $this->prepare($method, $path, $body);
+        $call = $this->prepare($this->url . $path, $method, $body);
         curl_exec($call);
         return $this->answer($call);
     }
 
     /** @param array<string, mixed>|null $body */
-    private function prepare(string $method, string $path, ?array $body): \CurlHandle
+    private function prepare(string $url, string $method, ?array $body): \CurlHandle
     {
-        $call = curl_init($this->url . $path) ?: throw new \RuntimeException("$this->url is no address");
+        $call = curl_init($url) ?: throw new \RuntimeException("$url is no address");
         $key = base64_encode("$this->apiKey:");
         $authorization = $this->apiKey === '' ? 'Bearer ' . getenv('SANDBOX_CONTROL_TOKEN') : "Basic $key";
         curl_setopt_array($call, [

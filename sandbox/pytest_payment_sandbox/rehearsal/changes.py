@@ -4,7 +4,7 @@ from collections import Counter
 from threading import Lock
 from typing import Final, NamedTuple
 
-from payment_sandbox.scenarios.variation import CHANGE, CREATE, READ, About, Step, Variation
+from payment_sandbox.scenarios.variation import CHANGE, CREATE, READ, Step, StepDetails, Variation
 from payment_sandbox.scenarios.variations import rehearsed
 
 CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
@@ -25,7 +25,7 @@ class StepRecorder:
         self._counts: Counter[str] = Counter()
         self.steps: list[Step] = []
 
-    def record(self, kind: str, label: str, about: About) -> Step:
+    def record(self, kind: str, label: str, about: StepDetails) -> Step:
         """The next step of a kind."""
         with self._lock:
             self._counts[kind] += 1

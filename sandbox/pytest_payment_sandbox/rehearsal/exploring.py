@@ -6,7 +6,17 @@ from itertools import combinations
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, WEBHOOK, Acts, Step, Trait, Variation
+from payment_sandbox.scenarios.effects import Swap
+from payment_sandbox.scenarios.variation import (
+    CHANGE,
+    CREATE,
+    PRESS,
+    WEBHOOK,
+    OrderAction,
+    Step,
+    Trait,
+    Variation,
+)
 from payment_sandbox.scenarios.variations import rehearsed
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
@@ -46,6 +56,7 @@ class Ran(NamedTuple):
     picture: str
     has_restart: bool = False
     has_return: bool = False
+    has_customers: bool = False
 
 
 class RehearsalFinding(NamedTuple):
@@ -150,8 +161,22 @@ class Explorer:
         for count, variation in enumerate(planned):
             if not self._has_time():
                 return len(planned) - count
+            if self._is_implied(variation):
+                continue
             self.note(variation, self._run(variation), known)
         return 0
+
+    def _is_implied(self, variation: ChangedSteps) -> bool:
+        """Whether another change of the same step says already that this one does no harm."""
+        if len(variation) != 1 or not variation[0].change.implied_by:
+            return False
+        (changed,) = variation
+        return any(
+            len(tried) == 1
+            and (tried[0].step, tried[0].change.name) == (changed.step, changed.change.implied_by)
+            and not ran.judged.problems
+            for tried, ran in self._tried.items()
+        )
 
     def note(self, variation: ChangedSteps, ran: Ran, known: Collection[str] = ()) -> None:
         """Note what a variation has shown; the kinds that are known show without it, too."""
@@ -274,8 +299,16 @@ def _why_not_together(baseline: Ran) -> list[str]:
 def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
     if Trait.RESTART in change.traits and not baseline.has_restart:
         return False
-    can_return = baseline.has_return and isinstance(step.about, Acts) and step.about.has_return
+    if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
+        return False
+    if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
+        return False  # nothing comes after it
+    can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
     return can_return or Trait.RETURN not in change.traits
+
+
+def _last_webhook(baseline: Ran) -> Step | None:
+    return next((step for step in reversed(baseline.steps) if step.kind == WEBHOOK), None)
 
 
 def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:

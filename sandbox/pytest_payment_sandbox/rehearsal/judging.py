@@ -12,7 +12,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
-from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Step, Trait
+from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Repeat, Step, Trait
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,
@@ -153,7 +153,9 @@ class _Judging:
             *_seen(project, trial.run),
         ]
         problems += self._shown(showing, state)
-        if trial.baseline is not None and all(change.step.startswith(PRESS) for change in trial.changes):
+        if trial.baseline is not None and all(
+            isinstance(each.change.effect, Repeat) for each in trial.changes
+        ):
             problems += _moved_more(moved, trial.baseline.moved)
         is_alike, at_rest = twin is not None, tuple(self._at_rest)
         most, busy = trial.run.calls.most, trial.run.pace.busy
@@ -311,7 +313,7 @@ def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, in
 
 
 def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
-    """Submitting a form twice must not move more money or goods than submitting it once."""
+    """Submitting a form twice, or running a job twice, must not move more money or goods than once."""
     for kind, what, now, once in zip(KINDS_MOVED, WHAT_MOVED, moved, before, strict=True):
         if now > once:
             yield BookProblem(kind, f"{euros(now)} {what} instead of {euros(once)}")

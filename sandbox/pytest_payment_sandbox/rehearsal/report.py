@@ -1,7 +1,9 @@
 """The report of a rehearsal: one HTML file for people, or JSON for programs."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -10,19 +12,36 @@ from payment_sandbox.operations.review.lessons import lesson_of
 from pytest_payment_sandbox.rehearsal.exploring import Explored, RehearsalFinding
 
 JSON: Final = ".json"
+NOT_THE_SHOP: Final = (
+    "node_modules/",
+    "vendor/",
+    "site-packages/",
+    "/lib/python",
+    "payment_sandbox/",
+    "test",
+    "spec",
+)
+_LINE: Final = re.compile(
+    r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
+    r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
+)
+"""A frame in a traceback of Python, or in a stack of JavaScript or PHP."""
 
 STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
 pre { background: #f2f5f4; overflow-x: auto; padding: 0.75rem; font-size: 0.8rem; }
-code { background: #f2f5f4; } .test { color: #4d5c5a; } svg { max-width: 100%; height: auto; }
+code { background: #f2f5f4; } .test { color: #4d5c5a; } svg, img { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; } img { border: 1px solid #4d5c5a; }
+figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
 """
 
-Tests = Sequence[Mapping[str, Any]]
-"""The rehearsed tests: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
+TestReport = dict[str, Any]
+"""A rehearsed test: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
+Tests = Sequence[TestReport]
 
 
-def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> dict[str, Any]:
+def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> TestReport:
     """What the variations of one test showed; ``again`` is the command that plays a finding again."""
     return {
         "test": name,
@@ -35,7 +54,11 @@ def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding],
             {
                 "kind": finding.problem.kind,
                 "sentence": finding.sentence,
+                "effect": finding.problem.sentence,
+                "change": finding.sentence.removesuffix(f": {finding.problem.sentence}"),
+                "line": shop_line(f"{finding.problem.sentence}\n{finding.timeline}"),
                 "lesson": _lesson(finding),
+                "section": _section(finding),
                 "variation": finding.name,
                 "again": again(finding) if finding.variation else "",
                 "timeline": finding.timeline,
@@ -51,20 +74,55 @@ def _lesson(finding: RehearsalFinding) -> str:
     return f"Risk: {lesson.risk}. See {lesson.page}" if lesson is not None else ""
 
 
-def lines_of(test: Mapping[str, Any]) -> list[str]:
-    """The findings of a test for people."""
+def _section(finding: RehearsalFinding) -> str:
+    """The section of the documentation with wrong and right code."""
+    lesson = lesson_of(finding.problem.kind)
+    return lesson.page if lesson is not None else ""
+
+
+def shop_line(text: str) -> str:
+    """The line of the shop in the first stack of a text, such as ``shop.mjs:31``; empty if there is none.
+
+    In a stack of Python, the innermost frame is the last one, in other languages the first.
+    """
+    frames = [
+        (match["python"] or match["file"], match["python_line"] or match["line"], bool(match["python"]))
+        for match in _LINE.finditer(text)
+    ]
+    own = [frame for frame in frames if not _is_foreign(frame[0])]
+    if not own:
+        return ""
+    file, line, _ = own[-1] if own[0][2] else own[0]
+    with suppress(ValueError):
+        file = str(Path(file).relative_to(Path.cwd()))
+    return f"{file}:{line}"
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is a library's, or a test."""
+    name = Path(file).name.lower()
+    return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
+
+
+def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
+    """The findings of a test for people; ``with_name`` where the report is about several tests."""
     lines: list[str] = []
     for finding in test["findings"]:
-        again = [f"  again: {finding['again']}"] if finding["again"] else []
-        again = [f"  {finding['lesson']}", *again] if finding["lesson"] else again
+        rows = {
+            "test": test["test"] if with_name else "",
+            "fails at": finding["line"],
+            "": finding["lesson"],
+            "again": finding["again"],
+        }
         timeline = [f"  {line}" for line in finding["timeline"].splitlines()]
-        lines += [finding["sentence"], *again, "", *timeline, ""]
+        shown = [f"  {f'{name}: ' if name else ''}{row}" for name, row in rows.items() if row]
+        lines += [finding["sentence"], *shown, "", *timeline, ""]
     return lines
 
 
-def write(path: Path, tests: Tests) -> None:
-    """Write the report of a rehearsal."""
-    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests))
+def write(path: Path, tests: Tests, of: str = "test") -> None:
+    """Write the report of a rehearsal; ``of`` is what was rehearsed: tests, a suite or a shop."""
+    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests, of))
 
 
 def save(path: Path, text: str) -> None:
@@ -75,10 +133,10 @@ def save(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
-def html(tests: Tests) -> str:
+def html(tests: Tests, of: str = "test") -> str:
     """The report as a page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
-    parts = [f"<p>{summary(tests)}</p>", *(_finding(test, finding) for test, finding in findings)]
+    parts = [f"<p>{summary(tests, of)}</p>", *(_finding(test, finding) for test, finding in findings)]
     return page("Payment rehearsal", "Payment rehearsal", parts)
 
 
@@ -103,10 +161,11 @@ def summary(tests: Tests, of: str = "test") -> str:
     return f"{count} rehearsed in {ways}{no_time}: {number}"
 
 
-def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:
+def _finding(test: TestReport, finding: Mapping[str, str]) -> str:
     again = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
+    line = f" at {escape(finding['line'])}" if finding["line"] else ""
     return (
-        f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}</p>"
+        f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}{line}</p>"
         f"<p>{escape(finding['lesson'])}</p>{again}"
         f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
     )

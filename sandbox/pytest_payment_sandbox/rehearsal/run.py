@@ -5,14 +5,19 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from threading import Condition, get_ident
+from threading import Condition, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
+from payment_sandbox.operations.act import act
 from payment_sandbox.operations.history import short_path
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.jobs import Job
@@ -22,20 +27,28 @@ from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,
+    JOB,
     PRESS,
     READ,
     WEBHOOK,
-    Acts,
-    Asked,
-    Instead,
+    Another,
+    Beforehand,
+    Filled,
+    OrderAction,
     Passes,
     Repeat,
+    ReplacementScene,
+    Runs,
+    ShopCall,
     Step,
+    StepDetails,
     VariationEffect,
 )
+from payment_sandbox.serving.threads import start
+from payment_sandbox.testing.shops.pressing import Pressing
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
-from pytest_payment_sandbox.rehearsal.scenes import Scene, others, played
+from pytest_payment_sandbox.rehearsal.scenes import Scene, happen, others, played
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -160,6 +173,10 @@ class RehearsedRun:
         self._is_resting = False
         self._meeting: Meeting | None = None
         self._is_acting = False  # somebody does something else than the test asked for
+        self._of_another: list[str] = []  # the orders of another customer
+        self._is_job_noted = True  # the current run of a job is a step, or no job runs
+        self._is_job_again = False  # the current run of a job is followed by another one
+        self._beside: Thread | None = None  # the same job in another process
 
     @property
     def steps(self) -> list[Step]:
@@ -185,6 +202,43 @@ class RehearsedRun:
         """When a job runs next: one that sees nothing new runs less and less often."""
         return self.pace.next_run(job, limit)
 
+    def run_job(self, job: Job) -> str | None:
+        """Run a job of the shop; twice, if it goes so.
+
+        A run is a step if it is the first one of its job, or if it changes something.
+        """
+        self._is_job_noted = False
+        problem = job.run()
+        self._end_beside()
+        if not self._is_job_noted and job.runs == 1:
+            self._note_run(job, is_changing=False)
+        is_twice, self._is_job_again = self._is_job_again, False
+        return (job.run() or problem) if is_twice else problem
+
+    def _end_beside(self) -> None:
+        """Wait for the same job in another process."""
+        beside, self._beside = self._beside, None
+        if beside is not None:
+            beside.join()
+
+    def _note_run(self, job: Job, *, is_changing: bool) -> None:
+        """Count a run as a step, before its first change or after its end."""
+        self._is_job_noted = True
+        effect = self._effect(JOB, f"the run of the shop's job {job.name}", Runs(job.name, is_changing))
+        if not isinstance(effect, Repeat):
+            return
+        self._is_job_again = not effect.at_once
+        if effect.at_once:
+            self._meeting, context = Meeting(), copy_context()
+
+            def run() -> None:
+                with suppress(Exception):
+                    context.run(job.run)
+
+            self._beside = Thread(target=run, name="second process")
+            start(self._beside)
+            self._meeting.meet()
+
     def call(self, method: str, path: str) -> Fault | None:
         """The fault of a call of the shop."""
         if self._meeting is not None:
@@ -193,11 +247,19 @@ class RehearsedRun:
             self.asked_without_end = f"{method} {short_path(path)}"
             return CUT_OFF
         job = self.project.epoch.jobs.running
-        if job is not None and not self.pace.call(job, f"{method} {path}"):
+        if job is not None and not self._is_news_of_job(job, method, path):
             return None
         label = f"the shop's {method} {short_path(path)}{f'{IN_JOB}{job.name}' if job is not None else ''}"
-        effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
+        effect = self._effect(kind_of_call(method, path), label, ShopCall(method, path))
+        if isinstance(effect, Beforehand):
+            happen(effect, self.project, path)
         return effect if isinstance(effect, Fault) else None
+
+    def _is_news_of_job(self, job: Job, method: str, path: str) -> bool:
+        """Note a call of a job that runs; whether its last run has not made it in the same state."""
+        if kind_of_call(method, path) != READ and not self._is_job_noted:
+            self._note_run(job, is_changing=True)
+        return self.pace.call(job, f"{method} {path}")
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
         """What the shop sees of an order: what it has seen in the status before, if that is overtaken."""
@@ -221,10 +283,11 @@ class RehearsedRun:
         if not self._is_on or self._is_resting or self._is_acting:
             return do(action)
         self.on_act()
+        self._let_another_act(order_id, action)
         caller().begin_waiting()  # whatever is done instead may take long
         order = self.project.find_order(order_id)
         attempt, before = order.last_transaction, others(self.project, order, self._answers)
-        about = Acts(
+        about = OrderAction(
             action,
             is_hosted=order.is_hosted,
             has_return=order.return_url is not None,
@@ -233,7 +296,7 @@ class RehearsedRun:
         )
         label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
         effect = self._effect(ACTION, label, about)
-        if not isinstance(effect, Action | Passes | Instead):
+        if not isinstance(effect, Action | Passes | ReplacementScene):
             return do(action)
         self._is_acting = True
         try:
@@ -254,18 +317,40 @@ class RehearsedRun:
 
     # What the shop's watcher asks
 
-    def press(self, method: str, path: str) -> Repeat | None:
-        """The test submits a form of the shop: whether and when it is submitted again."""
-        effect = self._effect(PRESS, f"the form {path}", Asked(method, path))
+    def press(self, method: str, path: str, *, has_number: bool) -> Pressing | None:
+        """The test submits a form of the shop: how it is submitted, if it goes another way."""
+        effect = self._effect(PRESS, f"the form {path}", ShopCall(method, path, has_number))
+        if isinstance(effect, Filled):
+            return Pressing(more=effect.more)
+        if isinstance(effect, Another):
+            return Pressing(by_another=partial(self._note_another, self._order_ids(), effect))
         if not isinstance(effect, Repeat):
             return None
         if effect.at_once:
             self._meeting = Meeting()
-        return effect
+        return Pressing(at_once=effect.at_once)
 
-    def _effect(
-        self, kind: str, label: str, about: Asked | Acts | Delivery | Subject
-    ) -> VariationEffect | None:
+    def _order_ids(self) -> set[str]:
+        return {order.id for order in self.project.epoch.store.orders_newest_first()}
+
+    def _note_another(self, before: set[str], effect: Another) -> None:
+        """Another customer has submitted a form: what was created since is theirs."""
+        if effect.pays:
+            self._of_another = sorted(self._order_ids() - before)
+
+    def _let_another_act(self, order_id: str, action: Action) -> None:
+        """Another customer does with their orders what the test's customer does with one of the test."""
+        if not self._of_another or order_id in self._of_another:
+            return
+        self._is_acting = True
+        try:
+            for other in self._of_another:
+                with suppress(Refusal):
+                    act(self.project, other, action)
+        finally:
+            self._is_acting = False
+
+    def _effect(self, kind: str, label: str, about: StepDetails) -> VariationEffect | None:
         """What happens to the next step of a kind; None if it goes as it does."""
         job = self.project.epoch.jobs.running
         is_first_read = job is not None and job.runs == 1 and kind == READ

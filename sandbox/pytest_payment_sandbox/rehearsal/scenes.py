@@ -1,20 +1,22 @@
-"""What somebody does instead of what a rehearsed test lets them do."""
+"""What somebody does instead of what a rehearsed test lets them do, or before a call of the shop."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import advance
+from payment_sandbox.operations.advance import advance, run_due
+from payment_sandbox.operations.by_hand import act_as_merchant
+from payment_sandbox.operations.update import update
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.scenarios import variations
-from payment_sandbox.scenarios.variation import Instead, Passes
+from payment_sandbox.scenarios.variation import Beforehand, Passes, ReplacementScene
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 SETTLE_SECONDS: Final = 10.0
 SURPLUS_CENTS: Final = 100
 MOMENT: Final = Period.parse("PT1S")
+LAST_MOMENT: Final = timedelta(seconds=1)
+CHANGED: Final = "Changed by hand"
+ORDER_PART: Final = 3  # of /v1/orders/<id>/…
 
 
 class Scene(NamedTuple):
@@ -87,13 +92,34 @@ def _let_webhooks_go(project: "Project") -> None:
         project.release(held)
 
 
+def _expiries(order: Order) -> list[datetime]:
+    """When the page of an order and its newest attempt expire."""
+    attempt = order.last_transaction
+    ends = [order.expires_at, attempt.expires_at if attempt is not None else None]
+    return [end for end in ends if end is not None]
+
+
 def after_expiry(scene: Scene) -> Order:
     """They act after the expiry."""
-    attempt, ends = scene.order.last_transaction, scene.order.expires_at
-    if attempt is not None:
-        ends = max(ends or attempt.expires_at, attempt.expires_at)
-    if ends is not None:
-        scene.passes(MOMENT.after(ends))
+    ends = _expiries(scene.order)
+    if ends:
+        scene.passes(MOMENT.after(max(ends)))
+    return scene.acts()
+
+
+def at_last_moment(scene: Scene) -> Order:
+    """They act a second before the expiry."""
+    ends = _expiries(scene.order)
+    if ends:
+        scene.passes(min(ends) - LAST_MOMENT)
+    return scene.acts()
+
+
+def after_earlier(scene: Scene) -> Order:
+    """They act once an earlier attempt has expired, if theirs has not."""
+    ends = [end for other in scene.others for end in _expiries(other)]
+    if ends and min(ends) < min(_expiries(scene.order), default=min(ends)):
+        scene.passes(MOMENT.after(min(ends)))
     return scene.acts()
 
 
@@ -109,13 +135,24 @@ def others(project: "Project", order: Order, known: Container[str]) -> list[Orde
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
 
-def pays_both(scene: Scene) -> Order:
-    """They act, and also pay on the pages of earlier tries."""
-    order = scene.acts()
+def on_earlier(scene: Scene, action: str) -> Order:
+    """They pay or cancel on the pages of earlier tries."""
     for other in scene.others:
         with suppress(Refusal):
-            act(scene.project, other.id, Action(CUSTOMER, "pay"))
-    return order
+            act(scene.project, other.id, Action(CUSTOMER, action))
+    return scene.order
+
+
+def acts_and(scene: Scene, action: str) -> Order:
+    """They act, and also pay or cancel on the pages of earlier tries."""
+    scene.acts()
+    return on_earlier(scene, action)
+
+
+def earlier_first(scene: Scene) -> Order:
+    """They pay on the pages of earlier tries, and then act."""
+    on_earlier(scene, "pay")
+    return scene.acts()
 
 
 def lapses(scene: Scene) -> Order:
@@ -136,7 +173,7 @@ def restarted(scene: Scene) -> Order:
     return order
 
 
-SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
+SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.RETURNS_FIRST: lambda scene: scene.acts_and_returns(1),
     variations.TWO_TABS: lambda scene: scene.acts_and_returns(2),
     variations.RETURNS_UNPAID: lambda scene: scene.returns(1),
@@ -145,7 +182,12 @@ SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
     variations.WALKS_AWAY: lambda scene: scene.order,
     variations.ACTS_TOO_LATE: after_expiry,
     variations.ACTS_TWICE: twice,
-    variations.PAYS_BOTH: pays_both,
+    variations.PAYS_BOTH: lambda scene: acts_and(scene, "pay"),
+    variations.PAYS_EARLIER: lambda scene: on_earlier(scene, "pay"),
+    variations.PAYS_EARLIER_FIRST: earlier_first,
+    variations.CANCELS_EARLIER: lambda scene: acts_and(scene, "cancel"),
+    variations.AFTER_EARLIER: after_earlier,
+    variations.ACTS_LAST_MOMENT: at_last_moment,
     variations.SENDS_LESS: lambda scene: scene.sends(-1),
     variations.SENDS_MORE: lambda scene: scene.sends(SURPLUS_CENTS),
     variations.LAPSES: lapses,
@@ -153,12 +195,46 @@ SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
 }
 
 
-def played(effect: Action | Passes | Instead, scene: Scene) -> Order:
+def played(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
     """The order, after somebody has done something else."""
     if isinstance(effect, Action):
         return scene.acts(effect)
-    if isinstance(effect, Instead):
+    if isinstance(effect, ReplacementScene):
         return SCENES[effect](scene)
     scene.acts()
     scene.passes(Period.parse(effect.period).after(scene.project.now()))
     return scene.order
+
+
+def _expire(project: "Project", order: Order) -> None:
+    """The authorization expires while the shop calls; its webhooks and jobs come after the call."""
+    attempt = order.last_transaction
+    if attempt is None or attempt.authorization is None or project.epoch.is_advancing:
+        return
+    epoch, ends = project.epoch, MOMENT.after(attempt.authorization.expires_at)
+    with project.exclusively(epoch):
+        epoch.timeline.move_to(max(epoch.now(), ends))
+    with project.edit(epoch, epoch.timeline.now) as edit:
+        edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
+    run_due(project)
+
+
+def _by_hand(project: "Project", order: Order, action: str) -> None:
+    """The merchant captures or voids in the back office what the authorization has."""
+    attempt = order.last_transaction
+    if attempt is not None and attempt.authorization is not None:
+        act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
+
+
+HAPPENINGS: Final[Mapping[Beforehand, Callable[["Project", Order], object]]] = {
+    variations.CAPTURED_BY_HAND: lambda project, order: _by_hand(project, order, "capture"),
+    variations.VOIDED_BY_HAND: lambda project, order: _by_hand(project, order, "void"),
+    variations.EXPIRED: _expire,
+    variations.CHANGED: lambda project, order: update(project, order.id, {"description": CHANGED}, [], None),
+}
+
+
+def happen(effect: Beforehand, project: "Project", path: str) -> None:
+    """Let something happen to the order of a call before it is answered; what is refused does not happen."""
+    with suppress(Refusal, IndexError):
+        HAPPENINGS[effect](project, project.find_order(path.split("/")[ORDER_PART]))

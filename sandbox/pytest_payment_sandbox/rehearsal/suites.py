@@ -1,113 +1,437 @@
-"""Rehearses a suite in any language: it runs again and again against a server of its own."""
+"""Rehearses a suite in any language: it runs again and again against a server of its own.
+
+Each test that a helper announces varies the steps of its own project, and is judged on its own; one run plays
+a variation of each. All that no test is announced for is one more test, whose verdict is the exit code.
+"""
 
 import os
+import re
+import shlex
+import signal
 import subprocess
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Condition, Thread
+from typing import Final, NamedTuple
+from zlib import crc32
 
-from payment_sandbox.operations.history import Happening, history
+from payment_sandbox.operations.history import history
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
+from payment_sandbox.serving.threads import start
 from payment_sandbox.web.pictures import sequence, svg
+from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Outside, TestMemory, unended
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran
+from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint
 from pytest_payment_sandbox.rehearsal.judging import Judged, judged_without_books
+from pytest_payment_sandbox.rehearsal.leaks import SECRET, leaks_in_output
+from pytest_payment_sandbox.rehearsal.progress import Progress, duration
+from pytest_payment_sandbox.rehearsal.remembering import Remembered, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
 SECONDS_MORE: Final = 20.0  # than the first run took, for a run in which something hangs
-OUTPUT_KEPT: Final = 4000  # characters
+OUTPUT_MAX: Final = 4000  # characters that are shown
 SEED: Final = 7
 CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
+NOTHING: Final = "the suite made no call to SANDBOX_URL, so there is nothing to change"
+WHOLE: Final = ""
+"""The name of all that no test is announced for."""
+TEST: Final = "{test}"
+NUMBER: Final = re.compile(r" #\d+$")  # of a second test with the same name
+SPECIAL: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
+
+
+Explore = Callable[[Callable[[ChangedSteps], Ran]], Explored]
+"""Explores one test, given how a variation of it is run."""
+
+
+class NoMoreRuns(Exception):
+    """No more variations are run."""
+
+
+class SharedRuns:
+    """Lets each test be explored on a thread of its own; their variations are collected for the next run."""
+
+    def __init__(self, explorations: Mapping[str, Explore]) -> None:
+        self._changed = Condition()
+        self._live = set(explorations)
+        self._asked: dict[str, ChangedSteps] = {}
+        self._answers: dict[str, Ran] = {}
+        self._is_over = False
+        self._failure: BaseException | None = None
+        self.explored: dict[str, Explored] = {}
+        self._threads = [
+            Thread(target=self._explore, args=each, name="exploration", daemon=True)
+            for each in explorations.items()
+        ]
+
+    def next(self) -> dict[str, ChangedSteps]:
+        """Wait for the next variation of each test; empty at the end.
+
+        Raises:
+            Exception: the exploration of a test has failed with it.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._live == set(self._asked) or self._failure is not None)
+            if self._failure is not None:
+                raise self._failure
+            asked, self._asked = self._asked, {}
+        return asked
+
+    def answer(self, test: str, ran: Ran) -> None:
+        """Hand a test what its variation has shown."""
+        with self._changed:
+            self._answers[test] = ran
+            self._changed.notify_all()
+
+    def __enter__(self) -> "SharedRuns":
+        for thread in self._threads:
+            start(thread)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the explorations; each reports what it has tried until now."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _explore(self, test: str, explore: Explore) -> None:
+        try:
+            self.explored[test] = explore(lambda variation: self._run(test, variation))
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            with self._changed:
+                self._live.discard(test)
+                self._changed.notify_all()
+
+    def _run(self, test: str, variation: ChangedSteps) -> Ran:
+        with self._changed:
+            self._asked[test] = variation
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: test in self._answers or self._is_over)
+            if test not in self._answers:
+                raise NoMoreRuns
+            return self._answers.pop(test)
 
 
 class SuiteFails(Exception):
-    """The suite does not pass as it is; the text is the end of what it printed."""
+    """The suite cannot be rehearsed as it is; the text says why, with the end of what it printed."""
 
 
-class _Observing:
-    """Rehearses every project of a run."""
+@dataclass(frozen=True)
+class Plan:
+    """What is rehearsed: the tests whose names contain ``test``, and the variations ``only``, or all of them.
 
-    def __init__(self, variation: ChangedSteps) -> None:
+    ``one`` is the command that runs a single test, with ``{test}`` where its name belongs.
+    """
+
+    budget_seconds: float
+    only: Sequence[ChangedSteps] = ()
+    test: str = ""
+    one: str | None = None
+    remembered: Mapping[str, Remembered] = field(default_factory=dict)
+
+
+class SuiteExplored(NamedTuple):
+    """What the variations of a suite have shown, by test; and what to remember of them."""
+
+    tests: dict[str, Explored]
+    remembered: dict[str, Remembered]
+    is_stopped: bool
+
+
+class _SuiteRun:
+    """One run of the suite: every project of it is rehearsed."""
+
+    def __init__(
+        self, varied: Mapping[str, ChangedSteps], memories: Mapping[str, TestMemory], outside: Outside
+    ) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
-        self._variation = variation
+        self.tests: dict[str, AnnouncedTest] = {}
+        self.url = ""
+        self._varied = varied
+        self._memories = memories
+        self._outside = outside
+        self._projects: dict[str, Project] = {}
+        self._keys: dict[str, AnnouncedTest] = {}
+
+    # What the server asks
 
     def opened(self, project: Project) -> None:
-        """A project was created."""
-        run = RehearsedRun(project, self._variation, recorder=self.recorder)
+        """A project was created: unless a test is announced for it, it belongs to the whole suite."""
+        run = RehearsedRun(project, self._varied.get(WHOLE, ()), recorder=self.recorder)
         project.rehearse(run)
+        self._projects[project.project_id] = project
         self.runs.append(run)
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
         """A request belongs to no project."""
 
-    def history(self) -> Iterator[Happening]:
-        """What happened in the projects that the suite used."""
-        for run in self.runs:
-            if run.has_steps:
-                yield from history(run.project.epoch)
+    # What the helpers say
 
-
-class Suite:
-    """A command that runs a suite; its exit code is the verdict."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = list(command)
-        self._limit_seconds: float | None = None
-
-    def explore(self, budget_seconds: float, only: ChangedSteps = ()) -> Explored:
-        """Run it as it is, then in its variations, as long as there is time.
-
-        Raises:
-            SuiteFails: it fails as it is, or it does not use the sandbox.
-            OSError: the command cannot be run.
-        """
-        begun = monotonic_seconds()
-        baseline, failure = self._run(())
-        if failure is not None:
-            raise SuiteFails(f"the suite fails as it is: {failure}")
-        if not baseline.steps:
-            raise SuiteFails("the suite made no call to SANDBOX_URL, so there is nothing to change")
-        self._limit_seconds = monotonic_seconds() - begun + SECONDS_MORE
-        until_seconds = begun + budget_seconds
-        explorer = Explorer(
-            lambda variation: self._run(variation)[0], lambda: monotonic_seconds() < until_seconds, seed=SEED
+    def begins(self, project_id: str, test: str) -> str:
+        """A test has this project; a second one of its name gets a number."""
+        project = self._projects.get(project_id)
+        if project is None:
+            raise ValueError(f"there is no project {project_id!r}")
+        if project_id in self._keys:
+            return self._keys[project_id].name
+        same = sum(each.name == test or each.name.startswith(f"{test} #") for each in self.tests.values())
+        name = f"{test} #{same + 1}" if same else test
+        self.runs[:] = [run for run in self.runs if run.project is not project]
+        announced = AnnouncedTest(
+            name, project, self._varied.get(name, ()), self._memories.get(name) or TestMemory(), self._outside
         )
-        return explorer.only(only, baseline) if only else explorer.explore(baseline)
+        self.tests[name] = self._keys[project_id] = announced
+        return name
 
-    def _run(self, variation: ChangedSteps) -> tuple[Ran, str | None]:
-        observing = _Observing(variation)
-        with build(ServerConfig(observer=observing, seed=SEED, clock=CLOCK)) as server:
-            failure = self._failure(server.url)
-            judged = judged_without_books(observing.runs, observing.recorder.steps, variation, failure)
-            return self._ran(observing, judged, failure), failure
+    def ends(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+        """A test has ended: judge it."""
+        test = self._keys.get(project_id)
+        if test is not None:
+            test.judge(ending, conversation, {"SANDBOX_URL": self.url})
 
-    def _ran(self, observing: _Observing, judged: Judged, failure: str | None) -> Ran:
-        happened = [change for run in observing.runs for change in run.happened]
-        steps = observing.recorder.steps
+    # What the run has shown
+
+    def rans(self, failure: str | None) -> dict[str, Ran]:
+        """What each test has shown, if it has ended, and what the rest has."""
+        rans = {name: test.ran for name, test in self.tests.items() if test.is_judged}
+        if any(run.has_steps for run in self.runs) or not self.tests:
+            rans[WHOLE] = self._rest(failure)
+        return rans
+
+    def _rest(self, failure: str | None) -> Ran:
+        variation, steps = self._varied.get(WHOLE, ()), self.recorder.steps
+        judged: Judged = judged_without_books(self.runs, steps, variation, failure)
+        happened = [change for run in self.runs for change in run.happened]
         if not judged.problems:
             return Ran(judged, steps, happened, "", "")
-        happenings = list(observing.history())
+        happenings = [
+            happening for run in self.runs if run.has_steps for happening in history(run.project.epoch)
+        ]
         lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
         timeline = "\n".join([*lines, *(failure or "").splitlines()])
         return Ran(judged, steps, happened, timeline, svg(sequence(happenings), is_file=True))
 
-    def _failure(self, url: str) -> str | None:
-        """Run the command; return why it failed, if it did."""
+    def add_leaks(self, output: str) -> None:
+        """Look for the secrets of each test in what the suite has printed."""
+        for test in self.tests.values():
+            if test.is_judged and all(problem.kind != SECRET for problem in test.ran.judged.problems):
+                test.ran.judged.problems.extend(leaks_in_output(test.project, [output]))
+
+
+class Suite:
+    """A command that runs a suite."""
+
+    def __init__(self, command: Sequence[str], outside: Outside, progress: Progress) -> None:
+        self._command = list(command)
+        self._outside = outside
+        self._progress = progress
+        self._memories: dict[str, TestMemory] = {}
+        self._tried: dict[str, TriedVariations] = {}
+        self._problems: set[tuple[str, str]] = set()  # the kinds of each test
+        self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that were played beside others
+        self._limit_seconds: float | None = None
+        self._suite_seconds = self._one_seconds = 0.0
+        self._plan = Plan(0.0)
+        self._until_seconds = 0.0
+
+    def explore(self, plan: Plan) -> SuiteExplored:
+        """Run it as it is, then in its variations, as long as there is time.
+
+        Raises:
+            SuiteFails: it fails as it is, does not use the sandbox, or has no such test.
+            OSError: the command cannot be run.
+        """
+        self._plan = plan
+        self._until_seconds = monotonic_seconds() + plan.budget_seconds
+        baselines = self._chosen(self._as_it_is())
+        self._tried = {
+            name: TriedVariations(baseline, plan.remembered.get(name)) for name, baseline in baselines.items()
+        }
+        self._announce()
+        is_stopped = False
+        batches = SharedRuns({name: self._explore(name) for name in baselines})
+        explored = batches.explored
         try:
-            ran = subprocess.run(
-                self._command,
-                env={**os.environ, "SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key"},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=self._limit_seconds,
-                check=False,
+            with batches:
+                while batch := batches.next():
+                    for group in self._groups(batch):
+                        for test, ran in self._played(group).items():
+                            batches.answer(test, ran)
+            explored = {name: self._confirmed(name, explored[name]) for name in baselines}
+        except KeyboardInterrupt:
+            is_stopped = True
+        remembered = {name: tried.remembered for name, tried in self._tried.items()}
+        return SuiteExplored({name: explored[name] for name in baselines}, remembered, is_stopped)
+
+    def _as_it_is(self) -> dict[str, Ran]:
+        self._progress.say(f"runs the suite as it is: {shlex.join(self._command)}")
+        begun = monotonic_seconds()
+        run, failure = self._execute({}, self._command)
+        self._suite_seconds = monotonic_seconds() - begun
+        if failure is not None:
+            raise SuiteFails(f"the suite fails as it is: {failure}")
+        rans = run.rans(None)
+        self._limit_seconds = self._suite_seconds + SECONDS_MORE
+        for name, test in run.tests.items():
+            self._memories[name] = test.memory
+            test.memory.baseline = rans[name].judged if name in rans else None
+        return _usable(run, rans)
+
+    def _chosen(self, baselines: dict[str, Ran]) -> dict[str, Ran]:
+        wanted = self._plan.test
+        chosen = {name: ran for name, ran in baselines.items() if wanted in name} if wanted else baselines
+        if not chosen:
+            names = ", ".join(repr(name) for name in baselines if name) or "none of them has a name"
+            raise SuiteFails(f"no test has {wanted!r} in its name; there are: {names}")
+        return chosen
+
+    def _announce(self) -> None:
+        names = [name for name in self._tried if name]
+        count = f"{len(names)} tests" if len(names) > 1 else "1 test" if names else "the whole suite"
+        known = sum(tried.count for tried in self._tried.values())
+        left = duration(self._until_seconds - monotonic_seconds())
+        self._progress.say(
+            f"changes one thing at a time in {count}; a run takes {self._suite_seconds:.1f} s, {left} left"
+            + (f"; {known} variations are known" if known else "")
+        )
+
+    def _explore(self, name: str) -> Explore:
+        tried, plan = self._tried[name], self._plan
+
+        def explore(play: Callable[[ChangedSteps], Ran]) -> Explored:
+            explorer = Explorer(
+                lambda variation: self._note(name, tried.run(variation, play)),
+                lambda: monotonic_seconds() < self._until_seconds,
+                seed=crc32(name.encode()) if name else SEED,
             )
-        except subprocess.TimeoutExpired as late:
-            return f"it took longer than {late.timeout:.0f} seconds"
-        if ran.returncode == 0:
-            return None
-        return f"exit code {ran.returncode}\n{(ran.stdout + ran.stderr)[-OUTPUT_KEPT:]}"
+            try:
+                return tried.only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
+            except NoMoreRuns:
+                return explorer.so_far([], 0)
+
+        return explore
+
+    def _note(self, name: str, ran: Ran) -> Ran:
+        self._problems |= {(name, problem.kind) for problem in ran.judged.problems[:1]}
+        self._progress.note(len(self._problems), self._until_seconds)
+        return ran
+
+    def _groups(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
+        """The variations that one run plays: those of all tests, or of one if that takes less time.
+
+        What no test is announced for is judged by the exit code, so it is varied alone.
+        """
+        announced = {name: variation for name, variation in batch.items() if name != WHOLE}
+        is_single = self._plan.one is not None and (self._one_seconds * len(announced) < self._suite_seconds)
+        if is_single:
+            yield from ({name: variation} for name, variation in announced.items())
+        elif announced:
+            yield announced
+        if WHOLE in batch:
+            yield {WHOLE: batch[WHOLE]}
+
+    def _played(self, group: Mapping[str, ChangedSteps]) -> dict[str, Ran]:
+        """Play a variation of each test; one that did not end beside the others is played again, alone."""
+        run, failure = self._execute(group, self._command_for(group))
+        rans = run.rans(failure)
+        if len(group) > 1:
+            self._shared.update(group.items())
+        played = {}
+        for name, variation in group.items():
+            if name in rans:
+                played[name] = rans[name]
+            elif len(group) > 1:
+                played |= self._played({name: variation})
+            else:
+                played[name] = unended(run.tests.get(name), variation, failure)
+        return played
+
+    def _command_for(self, group: Mapping[str, ChangedSteps]) -> list[str]:
+        names = list(group)
+        if self._plan.one is None or len(names) != 1 or names == [WHOLE]:
+            return self._command
+        return [word.replace(TEST, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
+
+    def _confirmed(self, name: str, explored: Explored) -> Explored:
+        """Play findings again alone, if they were found beside variations of other tests."""
+        findings, notes = [], [*explored.notes]
+        for finding in explored.findings:
+            if (name, finding.variation) in self._shared:
+                ran = self._played({name: finding.variation})[name]
+                if all(problem.kind != finding.problem.kind for problem in ran.judged.problems):
+                    notes.append(f"{finding.name} was a problem only beside variations of other tests")
+                    continue
+            findings.append(finding)
+        return explored._replace(findings=findings, notes=notes)
+
+    def _execute(
+        self, varied: Mapping[str, ChangedSteps], command: Sequence[str]
+    ) -> tuple[_SuiteRun, str | None]:
+        begun = monotonic_seconds()
+        run = _SuiteRun(varied, self._memories, self._outside)
+        config = ServerConfig(observer=run, seed=SEED, clock=CLOCK)
+        with build(config) as server, HelperEndpoint(run) as endpoint:
+            run.url = server.url
+            failure, output = self._ran(command, server.url, endpoint.url)
+        if not varied:
+            run.add_leaks(output)
+        if command is not self._command:
+            self._one_seconds = monotonic_seconds() - begun
+        return run, failure
+
+    def _ran(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
+        """Run a command; return why it failed, if it did, and what it printed."""
+        environment = {"SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key", "SANDBOX_REHEARSAL": endpoint}
+        with subprocess.Popen(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=self._limit_seconds)
+            except subprocess.TimeoutExpired as late:
+                return f"it took longer than {late.timeout:.0f} seconds", ""
+            finally:
+                _end_group(process)
+        if process.returncode == 0:
+            return None, output
+        return f"exit code {process.returncode}\n{output[-OUTPUT_MAX:]}", output
+
+
+def _usable(run: _SuiteRun, rans: Mapping[str, Ran]) -> dict[str, Ran]:
+    """What can be varied of the suite as it is."""
+    usable = {name: ran for name, ran in rans.items() if ran.steps}
+    problems = [test.error for test in run.tests.values() if test.error]
+    if problems or not usable:
+        raise SuiteFails([*problems, NOTHING][0])
+    return usable
+
+
+def pattern_of(test: str) -> str:
+    """The regular expression by which runners select a test; those of node:test know no names of suites."""
+    name = NUMBER.sub("", test).rpartition(" > ")[2]
+    return SPECIAL.sub(r"\\\g<0>", name)
+
+
+def _end_group(process: "subprocess.Popen[str]") -> None:
+    """End a program, and those that it has started and not ended."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()

@@ -46,7 +46,7 @@ def test_enabled_methods_count_if_they_are_chosen(sandbox: Sandbox) -> None:
 def test_the_dashboard_links_what_was_met(sandbox: Sandbox) -> None:
     """To the newest order, or to the request; what was never met is plain."""
     browser = Dashboard(sandbox)
-    assert "No order yet" in browser.open("coverage/").text
+    assert "There are no orders yet" in browser.open("coverage/").text
     order = sandbox.place(card())
     sandbox.pay(order)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5000})
@@ -80,7 +80,7 @@ def test_what_the_shop_answered_wrongly_does_not_count(watched: Sandbox, shop: S
     browser = Dashboard(watched)
     page = browser.open("coverage/")
     assert "✗ paid: a mistake" in page.text
-    assert "0 % of the ends" in page.text
+    assert "0 % of the cases" in page.text
 
     def read(received: Received) -> int:
         watched.read(received.body["order_id"])
@@ -117,4 +117,4 @@ def test_what_a_person_played_stands_apart(sandbox: Sandbox) -> None:
     assert one(sandbox, "credit-card", "paid")["met_by"] == [paid["id"]]
     page = browser.open("coverage/")
     assert "declined played by hand, 12:00" in page.text
-    assert "A case counts once your shop has met it and the review has no open finding about it" in page.text
+    assert "A case counts once your shop has met it without an open finding of the review" in page.text

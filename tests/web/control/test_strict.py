@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.orders.webhooks import ATTEMPTS_KEPT_MAX
+from payment_sandbox.orders.webhooks import ATTEMPTS_STORED_MAX
 from tests.support.described import description
 from tests.support.driver import Sandbox, card, refused
 
@@ -64,9 +64,9 @@ def test_a_webhook_keeps_a_bounded_number_of_attempts(watched: Sandbox, shop: An
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     (webhook,) = watched.webhooks()
-    for _ in range(ATTEMPTS_KEPT_MAX + 5):
+    for _ in range(ATTEMPTS_STORED_MAX + 5):
         watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
     (webhook,) = watched.webhooks()
     numbers = [attempt["number"] for attempt in webhook["attempts"]]
-    assert len(numbers) == ATTEMPTS_KEPT_MAX
-    assert (numbers[0], numbers[-1]) == (1, ATTEMPTS_KEPT_MAX + 6)
+    assert len(numbers) == ATTEMPTS_STORED_MAX
+    assert (numbers[0], numbers[-1]) == (1, ATTEMPTS_STORED_MAX + 6)

@@ -43,11 +43,11 @@ def test_it_tells_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
         ("bank", "service", "approved"),
         ("service", "service", "processing"),
         ("service", "service", "completed"),
-        ("service", "shop", "webhook, try 1: processing"),
+        ("service", "shop", "webhook, attempt 1: processing"),
         ("shop", "service", "GET /v1/orders/…/"),
         ("service", "shop", "200"),
         ("shop", "service", "204"),
-        ("service", "shop", "webhook, try 1: completed"),
+        ("service", "shop", "webhook, attempt 1: completed"),
         ("shop", "service", "GET /v1/orders/…/"),
         ("service", "shop", "200"),
         ("shop", "service", "204"),
@@ -110,7 +110,10 @@ def test_retries_are_told_with_their_answers(watched: Sandbox, shop: Shop) -> No
     watched.advance("PT2M")
     tries = [item for item in timeline(watched, order) if item["kind"] == "webhook"]
     answers = [item for item in timeline(watched, order) if item["kind"] == "webhook-response"]
-    assert [item["label"] for item in tries] == ["webhook, try 1: processing", "webhook, try 2: processing"]
+    assert [item["label"] for item in tries] == [
+        "webhook, attempt 1: processing",
+        "webhook, attempt 2: processing",
+    ]
     assert [(item["status"], item["failed"]) for item in answers] == [(503, True), (204, False)]
     assert tries[1]["cause"] == tries[0]["id"]
     assert tries[1]["at"] > tries[0]["at"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.projects.events import EVENTS_KEPT_MAX
+from payment_sandbox.projects.events import EVENTS_STORED_MAX
 from tests.support.driver import Sandbox, by, card, refused, violations
 from tests.support.shop import Received, Shop
 
@@ -168,10 +168,10 @@ def test_a_stream_says_what_it_cannot_repeat(sandbox: Sandbox, after: int) -> No
     """Too old, or of another server."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
-    for _ in range(EVENTS_KEPT_MAX + 10):
+    for _ in range(EVENTS_STORED_MAX + 10):
         project.events.publish("idle")
     number = project.events.number
     url = f"{sandbox.url}/control/events/?after={after}"
     with sandbox.http.get(url, auth=(sandbox.key, ""), stream=True, timeout=10) as answer:
         first = next(events(answer))
-    assert first == ("missed", {"after": after, "first_kept": number - EVENTS_KEPT_MAX + 1})
+    assert first == ("missed", {"after": after, "first_kept": number - EVENTS_STORED_MAX + 1})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from payment_sandbox.web.dashboard.frame import LIVE, LIVE_PAGES, PAGES_MAX
-from payment_sandbox.web.event_stream import APART_SECONDS_MAX, EventStream
+from payment_sandbox.web.event_stream import BATCH_SECONDS_MAX, EventStream
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox
 
@@ -69,11 +69,11 @@ def test_a_crowd_is_renewed_less_often(crowd: Dashboard, sandbox: Sandbox) -> No
     """And gets events in batches, programs in smaller ones than pages; a few watchers get each at once."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
-    assert EventStream(project.events, None, 0.005).apart_seconds == APART_SECONDS_MAX
+    assert EventStream(project.events, None, 0.005).batch_seconds == BATCH_SECONDS_MAX
     project.events.watchers -= 999_900
-    assert EventStream(project.events).apart_seconds < EventStream(project.events, None, 0.005).apart_seconds
+    assert EventStream(project.events).batch_seconds < EventStream(project.events, None, 0.005).batch_seconds
     project.events.watchers -= 98
-    assert EventStream(project.events).apart_seconds < 0.01
+    assert EventStream(project.events).batch_seconds < 0.01
     project.events.watchers += 999_998
     text = crowd.http.get(f"{crowd.base}orders/", timeout=5).text
     assert text.partition('data-refresh="')[2].partition('"')[0] == "2000", "nobody waits longer"

@@ -71,7 +71,7 @@ def test_a_payment_and_what_the_shop_believed(sandbox: Sandbox) -> None:
     sandbox.read(order)
     told = list(moments(sandbox, order))
     assert changes("received" in money(text) for text in told) == [False, True]
-    believed = ["was" if "≠" in text else "any" if "heard nothing" in text else "knew" for text in told]
+    believed = ["was" if "≠" in text else "any" if "received nothing" in text else "knew" for text in told]
     assert changes(iter(believed)) == ["any", "knew", "was", "knew"]
 
 

@@ -79,17 +79,17 @@ def test_the_picture_has_no_reply_of_the_shop(watched: Sandbox, end: str) -> Non
     assert page.ids["story"].count("Your shop → Service") == 1, "it has created the order"
     assert f"completed · {end}" in page.ids["told"]
     mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd", timeout=10).text
-    assert f"service-xshop: webhook, try 1: completed · {end}" in mermaid
+    assert f"service-xshop: webhook, attempt 1: completed · {end}" in mermaid
 
 
 def test_the_shop_is_said_to_have_heard_nothing(watched: Sandbox) -> None:
     """With the mark that it believes something else, and no praise."""
     browser = Dashboard(watched)
     page = browser.open(f"orders/{paid(watched, LOST)['id']}/")
-    assert page.ids["believed"].endswith("Your shop has heard nothing since then≠")
+    assert page.ids["believed"].endswith("Your shop has received nothing since then≠")
     assert "verdict" not in page.ids
     heard = browser.open(f"orders/{paid(watched)['id']}/").ids["believed"]
-    assert "heard nothing" not in heard
+    assert "received nothing" not in heard
 
 
 def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
@@ -99,9 +99,9 @@ def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
     page = browser.open("webhooks/")
     (form,) = (each for each in page.forms if each.action.endswith("/webhooks/test/"))
     notice = browser.send(form, {}, page).ids["notice"]
-    assert "A test order was paid, but your shop has heard nothing: lost (fault)." in notice
+    assert "A test order was paid, but your shop received no webhook: lost (fault)." in notice
     (order,) = watched.get("/control/orders/").json()["items"]
-    assert browser.open(f"orders/{order['id']}/").ids["believed"] == "Your shop has heard nothing≠"
+    assert browser.open(f"orders/{order['id']}/").ids["believed"] == "Your shop has received nothing≠"
 
 
 def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:
@@ -137,7 +137,7 @@ def test_the_stream_and_the_report_of_a_failed_test_say_it(watched: Sandbox) -> 
     """The event of the attempt, and a line of the timeline."""
     order = paid(watched, LOST)
     told = SandboxClient(watched.url, watched.key).report()
-    assert told.count(f" for {order['id']}, try 1: lost (fault), never sent to http") == 2
+    assert told.count(f" for {order['id']}, attempt 1: lost (fault), never sent to http") == 2
     project = watched.server.registry.find(watched.key)
     assert project is not None
     events = [each for each in project.events.beyond(0) if each.kind == "webhook"]
@@ -150,7 +150,7 @@ def test_tries_that_a_fault_ended_fold(watched: Sandbox) -> None:
     order = paid(watched, {"timeout": True})
     watched.advance("PT30M")
     story = Dashboard(watched).open(f"orders/{order['id']}/").ids["story"]
-    assert "tries 2 to 10 of both, every 2 min, until 12:18: all timed out (fault)" in story
+    assert "attempts 2 to 10 of both, every 2 min, until 12:18: all timed out (fault)" in story
     assert story.count("timed out (fault)") == 3
 
 

@@ -74,9 +74,9 @@ def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
     sandbox.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     sandbox.call("GET", f"/v1/orders/{order['id']}/")
     page = browser.open("journal/")
-    assert "answer lost (503 instead)" in page.ids["journal"]
+    assert "response lost (503 instead)" in page.ids["journal"]
     request = next(link for link in page.links if "/requests/" in link)
-    assert "by a fault: answer lost (503 instead)" in browser.open(f"{sandbox.url}{request}").text
+    assert "by a fault: response lost (503 instead)" in browser.open(f"{sandbox.url}{request}").text
 
 
 @pytest.mark.rule("SET-49")
@@ -125,7 +125,7 @@ def test_rules_are_sentences(sandbox: Sandbox) -> None:
     )
     page = Dashboard(sandbox).open("scenario/")
     assert page.ids["rules"] == "For €5.00: the customer pays after 10 seconds."
-    assert "For every webhook: the webhook comes 2 times." in page.text
+    assert "For every webhook: the webhook arrives 2 times." in page.text
     assert "For call number 3: refused with 503." in page.text
 
 

@@ -183,7 +183,7 @@ def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None
     watched.settle()
     browser = Dashboard(watched)
     page = browser.open(f"orders/{order['id']}/")
-    for words in ("POST /v1/orders/", "opens the payment page", "webhook, try 1", "503", "409 · ", "due"):
+    for words in ("POST /v1/orders/", "opens the payment page", "webhook, attempt 1", "503", "409 · ", "due"):
         assert words in page.text, words
     request = next(link for link in page.links if "/requests/" in link)
     assert "Content-Type" in browser.open(f"{watched.url}{request}").text
@@ -191,7 +191,7 @@ def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None
     shown = browser.open(f"{watched.url}{webhook}").text
     assert "database is locked" in shown
     assert order["id"] in shown
-    assert "Nobody was told" not in page.text
+    assert "No webhook was sent" not in page.text
 
 
 def test_nobody_told_is_said(sandbox: Sandbox) -> None:

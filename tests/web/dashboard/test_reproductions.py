@@ -214,7 +214,7 @@ def test_it_fails_with_the_wrong_shop_and_passes_with_the_right_one(
     modules: dict[str, str] = {}
     for number, (story, _, wrong, right) in enumerate(REPRODUCED):
         code = happened(told, shop, story)
-        assert "Fails until your handler is mended" in code
+        assert "Fails until your handler is fixed" in code
         modules |= {f"wrong_{number}": wrong.source + code, f"right_{number}": right.source + code}
     reports = outcomes(tmp_path, modules)
     for number, (story, mistake, _, _) in enumerate(REPRODUCED):

@@ -8,7 +8,7 @@ import pytest
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.web.dashboard.notices import moved
+from payment_sandbox.web.dashboard.notices import move_notice
 from payment_sandbox.web.dashboard.settings import OFFERED
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, card
@@ -27,12 +27,12 @@ def test_a_move_that_stops_early_says_why(watched: Sandbox) -> None:
     project = project_of(watched)
     now = project.now()
     done = AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
-    notice = moved(project, done, {"by": "P1D"})
+    notice = move_notice(project, done, {"by": "P1D"})
     assert notice.is_refusal
     assert notice.orders == ()
-    assert notice.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet: go on, or undo."
-    assert notice.aim == {"to": (now + timedelta(days=1)).isoformat()}
-    assert moved(project, done, {"until": "idle"}).aim == {"until": "idle"}
+    assert notice.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet: continue or undo."
+    assert notice.target == {"to": (now + timedelta(days=1)).isoformat()}
+    assert move_notice(project, done, {"until": "idle"}).target == {"until": "idle"}
 
 
 def test_a_slow_shop_is_named(watched: Sandbox) -> None:
@@ -41,9 +41,9 @@ def test_a_slow_shop_is_named(watched: Sandbox) -> None:
     now = project.now()
     watched.pay(watched.place(card()))
     watched.settle()
-    notice = moved(project, AdvanceResult(now, now, [], True, [{}]), {"by": "P1D"})
+    notice = move_notice(project, AdvanceResult(now, now, [], True, [{}]), {"by": "P1D"})
     assert notice.text.startswith("Stopped at 12:00:00: your shop takes 0.0")
-    assert notice.text.endswith(" s for each of 3 webhooks: go on, or undo.")
+    assert notice.text.endswith(" s for each of 3 webhooks: continue or undo.")
 
 
 def token_of_another_server() -> str:
@@ -56,11 +56,11 @@ def token_of_another_server() -> str:
 @pytest.mark.parametrize(
     ("token", "said"),
     [
-        ("", "This form is from no page of this sandbox. Load the page and click there."),
-        ("0" * 64, "This form is from no page of this sandbox. Load the page and click there."),
+        ("", "This form does not come from this sandbox. Load the page and click there."),
+        ("0" * 64, "This form does not come from this sandbox. Load the page and click there."),
         (
             "another project",
-            "This form is of another project. Load the page of this project and click again.",
+            "This form belongs to another project. Load the page of this project and click again.",
         ),
     ],
 )
@@ -156,6 +156,6 @@ def test_whoever_stops_a_move_is_told_what_it_did(watched: Sandbox) -> None:
     """And not that anything went wrong."""
     project = project_of(watched)
     now = project.now()
-    notice = moved(project, AdvanceResult(now, now, [], True, [], True), {"by": "P1D"})
+    notice = move_notice(project, AdvanceResult(now, now, [], True, [], True), {"by": "P1D"})
     assert notice.text == "Stopped at 12:00:00 as you asked: nothing was due so far."
     assert not notice.is_refusal

@@ -66,7 +66,7 @@ LOSSES: Losses = [
     ("a QR request", lambda own, order: own.post("/v1/bankqr/", {"amount": 5}), "QR request"),
     ("an address", lambda own, order: own.patch(PROJECT, {"webhook_url": "http://127.0.0.1:9/"}), "setting webhook_url"),
     ("a scenario", lambda own, order: own.scenario({"then": {"customer": "fails"}}), "scenario"),
-    ("a fault", lambda own, order: own.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]}), "faults (set)"),
+    ("a fault", lambda own, order: own.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]}), "faults (replaced)"),
     ("a further move", lambda own, order: own.advance("PT1M"), "the clock (moved or set again)"),
     ("a clock that runs", lambda own, order: own.patch("/control/clock/", {"mode": "running"}), "the clock"),
 ]  # fmt: skip

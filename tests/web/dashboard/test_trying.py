@@ -164,14 +164,14 @@ def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop:
     browser = Dashboard(watched)
     page = browser.open(f"webhooks/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
-    assert "Sent by hand" in browser.send(form, {"body": "bad"}, page).text
+    assert "Manual resend" in browser.send(form, {"body": "bad"}, page).text
     tried = watched.webhooks()[0]
     assert (tried["state"], [attempt["number"] for attempt in tried["attempts"]]) == ("delivered", [1, 0])
     assert watched.get("/control/review/").json() == reviewed
     assert watched.get("/control/coverage/").json() == covered
     watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
     assert watched.webhooks()[0]["attempts"][-1]["number"] == 2
-    assert "sent otherwise, by hand" in browser.open(f"orders/{order['id']}/").text
+    assert "resent with changes" in browser.open(f"orders/{order['id']}/").text
 
 
 def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop) -> None:

@@ -54,7 +54,7 @@ def test_a_qr_code_is_made_by_one_click(sandbox: Sandbox) -> None:
     page = browser.open("vault/")
     form = page.forms[form_of(page, "vault/codes/")]
     refused = browser.send(form, {"amount": "", "description": "Table 4"}, page)
-    assert refused.ids["notice"] == "Give an amount, or let the payer change it"
+    assert refused.ids["notice"] == "Enter an amount, or let the payer change it"
     assert refused.forms[form_of(refused, "vault/codes/")].fields["description"] == "Table 4"
     page = browser.send(form, {"amount": "", "changeable": "1", "reusable": "1"}, page)
     assert "Any amount" in page.ids["codes"]

@@ -9,7 +9,7 @@ import pytest
 
 from payment_sandbox.operations.review import Finding
 from payment_sandbox.web.dashboard import verdict as verdicts
-from payment_sandbox.web.dashboard.verdict import AT_ONCE_MAX
+from payment_sandbox.web.dashboard.verdict import IMMEDIATE_REVIEW_MAX
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
@@ -205,11 +205,11 @@ def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None
     watched.settle()
     watched.advance("PT25M")
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert "tries 2 to 10, every 2 min, until 12:18: all 500" in page.text
+    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in page.text
     picture = page.answer.text.partition('id="picture"')[2].partition('data-testid="story"')[0]
-    assert picture.count("webhook, try") == 1
-    assert "tries 2 to 10, every 2 min, until 12:18: all 500" in picture
-    assert page.ids["told"].count("webhook, try") == 10
+    assert picture.count("webhook, attempt") == 1
+    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in picture
+    assert page.ids["told"].count("webhook, attempt") == 10
 
 
 def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
@@ -323,7 +323,7 @@ def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
     healed = Finding("HOOK-01", "your shop refunded twice", "Record it.", order["id"], (), healed="it asked")
     with patch.object(verdicts, "review_order", lambda epoch, order: [healed]):
         page = Dashboard(sandbox).open(f"orders/{order['id']}/")
-    assert page.ids["healed"].startswith("Put right: Your shop refunded twice.")
+    assert page.ids["healed"].startswith("Corrected: Your shop refunded twice.")
     assert "It asked." in page.ids["healed"]
     assert "see-it-fail" not in page.ids
 
@@ -331,7 +331,7 @@ def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
 def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> None:
     """A page is shown without the marks of the review, and its first renewal has them."""
     order = trusts_the_webhook(watched, shop)
-    for _ in range(AT_ONCE_MAX):
+    for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
     address = f"{watched.url}/dashboard/{watched.project['project_id']}/orders/"
     opened = watched.http.get(address, timeout=20).text
@@ -347,7 +347,7 @@ def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> N
 def test_a_long_history_is_reviewed_when_the_page_is_renewed(watched: Sandbox, shop: Shop) -> None:
     """Or when somebody without scripts asks for it."""
     trusts_the_webhook(watched, shop)
-    for _ in range(AT_ONCE_MAX):
+    for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
     dashboard = Dashboard(watched)
     assert "is being reviewed" in dashboard.open("review/").ids["under-way"]

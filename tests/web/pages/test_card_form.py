@@ -21,7 +21,7 @@ def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, n
     order = placed(live, "credit-card")
     number = " ".join(test_card.number[i : i + 4] for i in range(0, 16, 4))
     page = payer.press(payer.open(payment_page(order)), "pay", number=number, **TYPED)
-    if test_card.asks:
+    if test_card.needs_confirmation:
         assert live.status(order) == ("processing", "processing")
         payer.press(page, "pay")
     expected = "error" if test_card.refusal else "completed"

@@ -38,7 +38,7 @@ OPTIONS: Final = ("url", "key", "token", "ca")
 WITH_TOKEN: Final = ("projects", "create", "prune", "replay", "servers")
 UNAUTHORIZED: Final = 401
 
-Found = TypeVar("Found")
+Document = TypeVar("Document")
 Row = Sequence[object]
 
 
@@ -59,7 +59,7 @@ class CommandRun:
         self.as_json = as_json
         self.file: Path | None = None
 
-    def show(self, answer: Found, readable: Callable[[Found], str]) -> None:
+    def show(self, answer: Document, readable: Callable[[Document], str]) -> None:
         """Print a response, for people or as JSON; ``readable`` gets it without line feeds in its texts."""
         try:
             text = json.dumps(answer, indent=2) if self.as_json else readable(_printable(answer))
@@ -67,7 +67,9 @@ class CommandRun:
             fail(f"the server at {self.sandbox.base_url} is not a payment sandbox")
         say(*text.split("\n"))
 
-    def table(self, answer: Found, rows: Callable[[Found], Iterable[Row]], heads: Row, empty: str) -> None:
+    def table(
+        self, answer: Document, rows: Callable[[Document], Iterable[Row]], heads: Row, empty: str
+    ) -> None:
         """Print a response as a table, or as JSON; ``rows`` gets it without line feeds in its texts."""
         self.show(answer, lambda safe: columns(rows(safe), heads, empty))
 

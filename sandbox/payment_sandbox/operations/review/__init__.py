@@ -1,4 +1,4 @@
-"""Finds mistakes of an integration in its requests and webhooks."""
+"""The review: mistakes of an integration, detected in its requests and webhooks."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -28,12 +28,12 @@ from payment_sandbox.operations.review.money import (
     calls_during,
     cancelled_when_paid,
     charges_during,
-    kept_surplus,
     moved_after_lost_response,
     moved_at_once,
     moved_for_each_webhook,
-    never_learned,
     repeated,
+    unnoticed_payment,
+    unreturned_surplus,
 )
 from payment_sandbox.operations.review.payments import (
     charged_after_decline,
@@ -46,8 +46,8 @@ from payment_sandbox.operations.review.setup import (
     mixed_schemes,
     unmatched,
     unmatched_rules,
-    untold,
-    untold_changes,
+    unsent_changes,
+    without_webhook_url,
 )
 from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
 from payment_sandbox.orders.amounts import euros
@@ -85,16 +85,16 @@ def review(epoch: Epoch) -> list[Finding]:
         list(epoch.journal.statuses),
         epoch.now(),
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
-        untold_changes(epoch),
+        unsent_changes(epoch),
         unmatched_rules(epoch),
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, orders),
     )
-    return _found(epoch, CHECKS, reviewed)
+    return _run_checks(epoch, CHECKS, reviewed)
 
 
 def review_order(epoch: Epoch, order: Order) -> list[Finding]:
-    """Review what concerns one order and its refunds."""
+    """Review the history of one order and its refunds."""
     about = (order.id, *(refund.refund_id for refund in order.refunds))
 
     def is_about(record: PerformedAction | StatusReached) -> bool:
@@ -116,22 +116,22 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         lapsed=lapsed_authorizations(epoch, orders),
     )
-    found = [each for each in _found(epoch, CHECKS, reviewed) if each.order_id in (None, *about)]
-    found = [*_found(epoch, OF_SEVERAL_ORDERS, _of_baskets(epoch, order, own)), *found]
-    return [finding._replace(order_id=order.id) for finding in found]
+    findings = [each for each in _run_checks(epoch, CHECKS, reviewed) if each.order_id in (None, *about)]
+    findings = [*_run_checks(epoch, CROSS_ORDER_CHECKS, _same_basket(epoch, order, own)), *findings]
+    return [finding._replace(order_id=order.id) for finding in findings]
 
 
 def _orders(
     epoch: Epoch, requests: Iterable[JournalEntry], deliveries: Iterable[Delivery] = ()
 ) -> dict[str, Order]:
-    """The orders that requests and webhooks are about, by their ids."""
+    """Return the orders of requests and webhooks, by id."""
     named = {entry.order_id for entry in requests} | {entry.order_id for entry in deliveries}
     orders = (epoch.store.order(order_id) for order_id in named if order_id)
     return {order.id: order for order in orders if order is not None}
 
 
-def _of_baskets(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Reviewed:
-    """The creations with the same merchant number or body, and what became of their orders."""
+def _same_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Reviewed:
+    """Collect the creations with the same merchant number or body, with the history of their orders."""
     everything = epoch.journal.unmasked()
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
@@ -146,17 +146,17 @@ def _of_baskets(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) ->
     return Reviewed([*alike, *cancelled], (), (), orders, reached, epoch.now())
 
 
-def _found(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
+def _run_checks(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
     by_check = {check: list(check(reviewed)) for check in checks}
     about_refusals = chain.from_iterable(by_check.get(check, ()) for check in (repeated, cancelled_when_paid))
     hints = refused(reviewed, about_refusals) if repeated in by_check else ()
-    return [_taught(epoch, finding) for finding in chain(*by_check.values(), hints)]
+    return [_with_lesson(epoch, finding) for finding in chain(*by_check.values(), hints)]
 
 
-def _taught(epoch: Epoch, finding: Finding) -> Finding:
-    """A finding with what it costs, and where to read about it.
+def _with_lesson(epoch: Epoch, finding: Finding) -> Finding:
+    """Add the risk and the documentation page to a finding.
 
-    What the shop has sent ends no line, is without secrets, and is not too long.
+    Texts from the shop are masked, shortened, and escaped so that they cannot break a line.
     """
 
     def shown(text: str) -> str:
@@ -190,17 +190,17 @@ CHECKS: Final[Sequence[Check]] = (
     moved_at_once,
     repeated,
     cancelled_when_paid,
-    kept_surplus,
-    never_learned,
+    unreturned_surplus,
+    unnoticed_payment,
     polled,
     ignored,
     warned,
-    untold,
+    without_webhook_url,
     mixed_schemes,
     unmatched,
     lapsed,
     charged_after_decline,
 )
-"""Hints about refused requests come after them."""
-OF_SEVERAL_ORDERS: Final[Sequence[Check]] = (created_twice, retried_blindly)
-"""Those that compare orders."""
+"""The checks of a review; hints about refused requests follow their findings."""
+CROSS_ORDER_CHECKS: Final[Sequence[Check]] = (created_twice, retried_blindly)
+"""The checks that compare orders."""

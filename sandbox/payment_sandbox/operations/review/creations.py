@@ -1,4 +1,4 @@
-"""Mistakes with orders: created twice, captured too late, or sent again without a look."""
+"""Mistakes with requests: duplicate orders, late captures, blind retries, and ignored keys."""
 
 import json
 import re
@@ -25,21 +25,21 @@ from payment_sandbox.projects.journal import JournalEntry
 
 CREATION: Final = "/v1/orders"
 OVER: Final = ("cancelled", "expired", "error")
-"""The statuses of an order that nobody can pay any more."""
+"""The statuses of orders that can no longer be paid."""
 WHOLE: Final = re.compile(r"/(captures|voids)/?$")
 PART: Final = re.compile(r"/(captures|voids)/(amount|orderlines)/?$")
 PARTS: Final = {"amount": "amount", "order_lines": "orderlines"}
-"""Where a part is captured or voided, by the key that says how much."""
+"""The path of a partial capture or void, by the key with the amount or the lines."""
 FREE: Final = "extra"
 
 
 def is_creation(entry: JournalEntry) -> bool:
-    """Whether a request asked for an order."""
+    """Whether a request creates an order."""
     return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION)
 
 
 def created_twice(reviewed: Reviewed) -> Iterator[Finding]:
-    """One basket has two orders, and the first one could still be paid when the next one was created."""
+    """Find baskets with two orders, the first of which could still be paid when the second was created."""
     by_number: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
         number = as_object(entry.request).get("merchant_order_id") if is_creation(entry) else None
@@ -67,18 +67,18 @@ def _twice(reviewed: Reviewed, number: str, entries: Sequence[JournalEntry]) -> 
         entries[-1].order_id,
         tuple(map(line_of, entries)),
         amount=_paid_too_often(reviewed, entries),
-        healed="your shop has cancelled the others" if len(ids - cancelled) == 1 else "",
+        healed="your shop has cancelled the other orders" if len(ids - cancelled) == 1 else "",
         shown_by=tuple(entry.id for entry in entries),
     )
 
 
 def _paid_too_often(reviewed: Reviewed, entries: Sequence[JournalEntry]) -> int:
-    """What a customer has paid, or could pay, for all orders of one basket but one."""
+    """Return the amount of all orders of a basket except the first."""
     return sum(reviewed.amount(each.order_id) for each in entries[1:])
 
 
 def _was_payable(reviewed: Reviewed, creation: JournalEntry, following: Sequence[JournalEntry]) -> bool:
-    """Whether an order could still be paid, or was paid, when the next one was created."""
+    """Whether an order could still be paid, or was paid, when the next order was created."""
     if not following:
         return False
     at = began(following[0])
@@ -86,7 +86,7 @@ def _was_payable(reviewed: Reviewed, creation: JournalEntry, following: Sequence
 
 
 def _status_at(reviewed: Reviewed, order_id: str | None, at: datetime) -> str | None:
-    """The status of an order at a real time; the present one if the journal has lost the earlier ones."""
+    """Return the status of an order at a real time; the current status if the journal does not reach back."""
     own = [each for each in reviewed.reached if each.order_id == order_id and each.payment_method is None]
     if not own or own[0].status != OrderStatus.NEW:
         return reviewed.status(order_id)
@@ -94,7 +94,7 @@ def _status_at(reviewed: Reviewed, order_id: str | None, at: datetime) -> str | 
 
 
 def captured_late(reviewed: Reviewed) -> Iterator[Finding]:
-    """A capture was sent after the authorization had expired."""
+    """Find captures after the expiry of the authorization."""
     for entry in reviewed.requests:
         if entry.rule == "CAP-04" and "/captures" in entry.path:
             yield Finding(
@@ -109,13 +109,13 @@ def captured_late(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
-    """The response to a creation was lost, and it was sent again although the order existed."""
+    """Find creations that were retried after a lost response, although the order existed."""
     if not any(map(is_answer_lost, reviewed.requests)):
         return
-    last_lost: dict[str, JournalEntry] = {}  # by what was asked
+    last_lost: dict[str, JournalEntry] = {}  # by request body
     for entry in filter(is_creation, reviewed.requests):
-        asked = json.dumps(as_object(entry.request), sort_keys=True)
-        first = last_lost.pop(asked, None) if entry.order_id is not None else None
+        body = json.dumps(as_object(entry.request), sort_keys=True)
+        first = last_lost.pop(body, None) if entry.order_id is not None else None
         if first is not None and _was_payable(reviewed, first, [entry]):
             yield Finding(
                 "CTL-23",
@@ -127,18 +127,18 @@ def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
                 shown_by=(first.id, entry.id),
             )
         if is_answer_lost(entry) and entry.order_id is not None:
-            last_lost[asked] = entry
+            last_lost[body] = entry
 
 
 def ignored(reviewed: Reviewed) -> Iterator[Finding]:
-    """Requests have keys that the service does not know, so it drops them."""
+    """Find keys of requests that the service does not know and ignores."""
     entries_of: dict[tuple[str, str | None, str], list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
         for name, nearest in entry.unknown:
             entries_of[name, nearest, _other_call(entry, name)].append(entry)
     for (name, nearest, other), entries in entries_of.items():
         if other:
-            yield from (_took_everything(reviewed, entry, name, other) for entry in entries)
+            yield from (_ignored_part(reviewed, entry, name, other) for entry in entries)
         else:
             yield _ignored(name, nearest, entries)
 
@@ -157,27 +157,27 @@ def _ignored(name: str, nearest: str | None, entries: Sequence[JournalEntry]) ->
 
 
 def _without(name: str, entries: Sequence[JournalEntry]) -> str:
-    """What to do with an unknown key: only orders have a place for values of the shop's own."""
+    """Return the advice about an unknown key; only orders can store the shop's own values."""
     has_place = not name.startswith("?") and all(map(is_creation, entries))
     return f"Leave it out, or put it into {FREE}." if has_place else "Leave it out."
 
 
 def _other_call(entry: JournalEntry, name: str) -> str:
-    """The call that has this key, for a capture or void that does not; empty if there is none."""
+    """Return the call for this key of a capture or void; empty if no call has the key."""
     if name not in PARTS:
         return ""
     matched = WHOLE.search(entry.path) or PART.search(entry.path)
     return f"{matched[1]}/{PARTS[name]}/" if matched is not None else ""
 
 
-def _took_everything(reviewed: Reviewed, entry: JournalEntry, name: str, other: str) -> Finding:
-    """A part was meant, but this call takes everything."""
-    asked = whole_number(as_object(entry.request).get("amount")) if name == "amount" else None
+def _ignored_part(reviewed: Reviewed, entry: JournalEntry, name: str, other: str) -> Finding:
+    """Report a call that took everything although the request named a part."""
+    amount = whole_number(as_object(entry.request).get("amount")) if name == "amount" else None
     verb, past = WORDS[other.partition("/")[0]]
-    meant = euros(asked) if asked is not None else f"a part of its {name}"
+    meant = euros(amount) if amount is not None else f"a part of its {name}"
     is_whole = WHOLE.search(entry.path) is not None
     did = f"and {past} everything" if is_whole else "and this call ignored that"
-    surplus = reviewed.amount(order_in(entry)) - asked if asked is not None and is_whole else 0
+    surplus = reviewed.amount(order_in(entry)) - amount if amount is not None and is_whole else 0
     return Finding(
         "SET-12",
         f"Your shop asked to {verb} {meant} {did}: this call has no {name!r}",
@@ -185,19 +185,19 @@ def _took_everything(reviewed: Reviewed, entry: JournalEntry, name: str, other: 
         order_in(entry),
         (line_of(entry),),
         amount=max(0, surplus),
-        risk=f"the customer pays for what was not {'shipped' if verb == 'capture' else 'voided'}",
+        risk="the customer pays for goods that do not ship" if verb == "capture" else "goods ship unpaid",
         shown_by=(entry.id,),
     )
 
 
 def warned(reviewed: Reviewed) -> Iterator[Finding]:
-    """Requests were accepted with a warning."""
+    """Find requests that were accepted with a warning."""
     for entry in reviewed.requests:
         for warning in entry.warnings:
             yield Finding(
                 "SET-31",
                 f"The service accepted a request with a warning: {warning}",
-                "Send amounts that agree: other services of this family refuse what this one warns of.",
+                "Send amounts that agree: other services of this family refuse such requests.",
                 entry.order_id,
                 (line_of(entry),),
                 shown_by=(entry.id,),

@@ -1,4 +1,4 @@
-"""What a review looks at, and what it finds."""
+"""The evidence and the findings of a review."""
 
 import json
 from collections import defaultdict
@@ -14,7 +14,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
 
-LOOKED: Final = (200, 304)
+READ_STATUSES: Final = (200, 304)
 
 
 MISTAKE: Final = "mistake"
@@ -30,29 +30,29 @@ class Finding(NamedTuple):
     A hint is about the test rather than the integration.
     """
 
-    rule: Annotated[str, "The rule behind it."]
-    problem: Annotated[str, "What happened."]
-    advice: Annotated[str, "What to do."]
+    rule: Annotated[str, "The id of the rule."]
+    problem: Annotated[str, "The mistake, in a sentence."]
+    advice: Annotated[str, "The advice."]
     order_id: str | None
-    requests: tuple[Annotated[str, "A request or webhook that shows it."], ...]
+    requests: tuple[Annotated[str, "A request or webhook with the mistake."], ...]
     kind: Annotated[str, OneOf(lambda: KINDS), "A mistake of the integration, or a hint about its test."] = (
         MISTAKE
     )
-    risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."] = ""
-    page: Annotated[str, "Where the documentation explains it; for a mistake with wrong and right code."] = ""
+    risk: Annotated[str, "The cost of the mistake in money or goods; empty for hints."] = ""
+    page: Annotated[str, "The page of the documentation; for a mistake, with wrong and right code."] = ""
     amount: Annotated[int, "Cents at risk in this history; 0 if none or unknown."] = 0
-    healed: Annotated[str, "How it was put right later, such as by a retry; empty if it was not."] = ""
-    shown_by: tuple[Annotated[str, "The id of a record in the timeline that shows it."], ...] = ()
+    healed: Annotated[str, "The later correction, such as a retry; empty without one."] = ""
+    shown_by: tuple[Annotated[str, "The id of a timeline record with the mistake."], ...] = ()
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "Finding":
-        """A finding from its JSON."""
+        """Create a finding from JSON data."""
         lists = {name: tuple(item[name]) for name in ("requests", "shown_by")}
         return cls(**{**item, **lists})
 
     @property
     def is_open(self) -> bool:
-        """Whether it is a mistake that nothing has put right."""
+        """Whether this is a mistake without a later correction."""
         return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
@@ -73,74 +73,76 @@ class Reviewed:
     orders: Mapping[str, Order]
     reached: Sequence[StatusReached]
     now: datetime  # sandbox time
-    tells_early: bool = False  # webhooks come before responses, as a setting says
-    untold: int = 0  # changes of statuses that no webhook told, because it had no address
-    unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
+    webhooks_first: bool = False  # a setting sends webhooks before responses
+    unsent: int = 0  # status changes without a webhook, because no URL was set
+    unmatched: Sequence[str] = ()  # the scenario rules that decided nothing
     scenario: str = ""
-    lapsed: Sequence[str] = ()  # orders whose authorization expired with nothing captured
+    lapsed: Sequence[str] = ()  # orders whose authorization expired without captures
 
     @cached_property
     def reads(self) -> "Entries":
         """The successful reads, by order."""
-        return _by_order(entry for entry in self._asked if entry.status in LOOKED)
+        return _by_order(entry for entry in self._all_reads if entry.status in READ_STATUSES)
 
     @cached_property
-    def tries(self) -> "Entries":
-        """The successful reads, and those that a fault of the sandbox prevented, by order."""
-        return _by_order(entry for entry in self._asked if entry.status in LOOKED or entry.fault is not None)
+    def attempted_reads(self) -> "Entries":
+        """The successful reads, and the reads that a fault prevented, by order."""
+        return _by_order(
+            entry for entry in self._all_reads if entry.status in READ_STATUSES or entry.fault is not None
+        )
 
     @cached_property
-    def _asked(self) -> list[JournalEntry]:
+    def _all_reads(self) -> list[JournalEntry]:
         return list(filter(is_read, self.requests))
 
     @cached_property
     def statuses(self) -> Mapping[str, str | None]:
-        """The order's status in each response, by the id of the request; None if there is none."""
+        """The order's status in each response, by request id; None for a response without a status."""
         return {entry.id: as_object(entry.response).get("status") for entry in self.requests}
 
     def status(self, order_id: str | None) -> str | None:
-        """The status of an order; None if it is unknown."""
+        """Return the status of an order; None for an unknown order."""
         order = self.orders.get(order_id or "")
         return None if order is None else order.status
 
     def amount(self, order_id: str | None) -> int:
-        """The cents that an order is about; 0 if it is unknown."""
+        """Return the amount of an order in cents; 0 for an unknown order."""
         order = self.orders.get(order_id or "")
         return 0 if order is None else order.amount_cents
 
 
 def line_of(entry: JournalEntry) -> str:
-    """A request in one line."""
+    """Format a request in one line."""
     return f"{timestamp(entry.at)}  {entry.method} {entry.path} -> {entry.status}"
 
 
 def line_of_attempt(attempt: WebhookAttempt) -> str:
-    """An attempt to deliver a webhook in one line."""
+    """Format a webhook attempt in one line."""
     return f"{timestamp(attempt.at)}  webhook {attempt.number}"
 
 
 def began(entry: JournalEntry) -> datetime:
-    """When a request came in, in real time."""
+    """Return the real time of a request's arrival."""
     return entry.real_at or entry.at
 
 
 def ended(entry: JournalEntry) -> datetime:
-    """When a request was answered, in real time."""
+    """Return the real time of a request's response."""
     return entry.answered_at or began(entry)
 
 
-def is_own(attempt: WebhookAttempt) -> bool:
-    """Whether the merchant answered, and not a fault on their behalf."""
+def is_from_shop(attempt: WebhookAttempt) -> bool:
+    """Whether the shop received the attempt, rather than a fault."""
     return not attempt.is_withheld
 
 
 def is_answer_lost(entry: JournalEntry) -> bool:
-    """Whether a fault kept the response from the shop, although the request was carried out."""
+    """Whether a fault withheld the response from the shop."""
     return entry.fault is not None and entry.fault.loses_response
 
 
 def as_object(body: bytes) -> dict[str, Any]:
-    """A body as an object; empty if it is none, or truncated by the journal."""
+    """Parse a body as an object; empty for other values, or if the journal truncated it."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -149,18 +151,18 @@ def as_object(body: bytes) -> dict[str, Any]:
 
 
 def order_in(entry: JournalEntry) -> str | None:
-    """The id of the order that a request's path names; None for a creation and for other collections."""
+    """Return the order id in a request's path; None for a creation and for other collections."""
     _, collection, *place = [*entry.path.strip("/").split("/"), "", ""]
     return place[0] or None if collection == ORDERS else None
 
 
 def is_read(entry: JournalEntry) -> bool:
-    """Whether a request asked for an order that exists."""
+    """Whether a request reads an existing order."""
     return bool(entry.method == "GET" and entry.order_id and entry.path.rstrip("/").endswith(entry.order_id))
 
 
 Entries = defaultdict[str, list[JournalEntry]]
-"""Requests by the order that they are about; none of an order without any."""
+"""Requests by order; an empty list for an order without requests."""
 
 
 def _by_order(entries: Iterable[JournalEntry]) -> Entries:
@@ -171,20 +173,20 @@ def _by_order(entries: Iterable[JournalEntry]) -> Entries:
 
 
 def whole_number(value: object) -> int | None:
-    """A value of a body if it is a whole number."""
+    """Return a value if it is a whole number, or else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """A number of things in words."""
+    """Format a number of things, such as ``a call`` or ``3 calls``."""
     return one if number == 1 else f"{number} {many}"
 
 
 def times(number: int) -> str:
-    """How often something happened."""
+    """Spell a number of repetitions, such as ``twice``."""
     return {1: "once", 2: "twice"}.get(number, f"{in_words(number)} times")
 
 
 def in_words(number: int) -> str:
-    """A small number as a word."""
+    """Spell a small number as a word."""
     return NUMBERS[number] if number < len(NUMBERS) else str(number)

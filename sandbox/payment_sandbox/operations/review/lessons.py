@@ -1,4 +1,4 @@
-"""What each kind of mistake costs, and where the documentation shows wrong and right code."""
+"""Lessons: the cost of each kind of mistake, and the documentation with wrong and right code."""
 
 from typing import Final, NamedTuple
 
@@ -11,18 +11,18 @@ WORDS: Final = {
     "refunds": ("refund", "refunded"),
     "charges": ("charge", "charged"),
 }
-"""The verb and its past, by the part of a path that names a call which moves money."""
+"""Verb and past participle of the calls that move money, by the collection in the path."""
 
 
 class Lesson(NamedTuple):
-    """What a mistake costs in money or goods, and the section of the page about it."""
+    """The cost of a mistake in money or goods, and its section on the page about mistakes."""
 
     risk: str
     section: str
 
     @property
     def page(self) -> str:
-        """Where the server shows it."""
+        """The URL path of the section."""
         return f"{PAGE}#{self.section}"
 
 
@@ -69,7 +69,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "shipped-twice": ONCE,
     "refunds-differ": REFUNDS,
     "cancelled-but-kept": REFUNDS,
-    "went-back": Lesson(risks.TAKEN_BACK, "go-forward-only"),
+    "went-back": Lesson(risks.UNDONE, "go-forward-only"),
     "shown-paid": READ,
     "shown-differently": LEARN,
     "mailed-differently": ONCE,
@@ -77,15 +77,15 @@ LESSONS: Final[dict[str, Lesson]] = {
     "waits": Lesson(risks.STUCK, "set-time-limits"),
     "endless": ENDLESS,
     "hangs": ENDLESS,
-    "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),
+    "secret": Lesson("anyone who reads the log can charge and refund in the shop's name", "keep-secrets"),
 }
 
 
 def lesson_of(rule: str) -> Lesson | None:
-    """The lesson about a rule, or about a kind of problem."""
+    """Return the lesson about a rule or a kind of problem, if any."""
     return LESSONS.get(rule.removeprefix("review "))
 
 
 def page_of_rule(rule: str | None) -> str:
-    """Where the documentation has the rule by which a call was refused, or else the form of all errors."""
+    """Return the page about the rule of a refusal, or else the page about errors."""
     return f"{RULES}#{rule.lower()}" if rule is not None else ERRORS

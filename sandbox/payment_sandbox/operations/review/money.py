@@ -1,4 +1,4 @@
-"""Money that moved twice: for one event, after a lost response, or by two calls at once."""
+"""Mistakes with money: moved twice, not returned, or not noticed."""
 
 import re
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from payment_sandbox.operations.review.evidence import (
     ended,
     in_words,
     is_answer_lost,
-    is_own,
+    is_from_shop,
     line_of,
     order_in,
     times,
@@ -36,39 +36,39 @@ CHARGES: Final = "charges"
 VAULT_TOKEN: Final = b'"vault_token"'
 CALL: Final = re.compile(rf"/({'|'.join(WORDS)})(?:/|$)")
 SHORTLY: Final = timedelta(seconds=0.3)
-"""How long after its answer to a webhook a shop still works on it."""
-AT_ONCE: Final = 50
-"""How many webhooks are looked at for what caused a charge, which names no order."""
+"""The time after the answer to a webhook in which a shop may still work on the event."""
+CANDIDATES_MAX: Final = 50
+"""The maximum number of webhooks considered as the cause of a charge, since charges name no order."""
 A_DAY: Final = timedelta(days=1)
 PAID: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
 
 
 CallKind = tuple[str, str, str, bytes]
-"""What makes two calls the same: what they do, with which order, where, and with which body."""
+"""The identity of a call: verb, order, path and body."""
 
 
 class MoneyCall(NamedTuple):
-    """A call of the shop that moves money: what it does, with which order, and exactly what it asks for."""
+    """A call of the shop that moves money: its verb, order and body."""
 
     entry: JournalEntry
     verb: str
     order_id: str
-    asked: bytes
+    body: bytes
 
     @property
     def kind(self) -> CallKind:
-        """What it has in common with the same call made again."""
-        return self.verb, self.order_id, self.entry.path.rstrip("/"), self.asked
+        """The identity of the call, which a retry shares."""
+        return self.verb, self.order_id, self.entry.path.rstrip("/"), self.body
 
     def is_accepted(self) -> bool:
-        """Whether the service carried it out."""
+        """Whether the service executed the call."""
         fault = self.entry.fault
         is_lost = fault is not None and fault.is_after and fault.loses_response
         return self.entry.status in ACCEPTED or (is_lost and self.entry.order_id is not None)
 
 
 class Handling(NamedTuple):
-    """The real time in which a shop works on one attempt to deliver a webhook."""
+    """The real time in which a shop handles a webhook attempt."""
 
     delivery_id: str
     order_id: str
@@ -76,36 +76,36 @@ class Handling(NamedTuple):
     ends: datetime
 
     def spans(self, entry: JournalEntry) -> bool:
-        """Whether a call was made meanwhile."""
+        """Whether a call was made during the handling."""
         return self.begins <= began(entry) <= self.ends
 
 
 def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
-    """The calls that move money: captures, voids, refunds, and charges of stored cards."""
+    """Return the calls that move money: captures, voids, refunds, and charges of stored cards."""
     return [call for entry in requests if entry.method == "POST" for call in _money_call(entry)]
 
 
 def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
-    found = CALL.search(entry.path)
+    match = CALL.search(entry.path)
     order_id = order_in(entry)
-    if found is not None and order_id is not None:
-        yield MoneyCall(entry, found[1], order_id, entry.request)
+    if match is not None and order_id is not None:
+        yield MoneyCall(entry, match[1], order_id, entry.request)
     elif order_id is None and VAULT_TOKEN in entry.request and b"recurring" in entry.request:
         yield MoneyCall(entry, CHARGES, "", entry.request)
 
 
 def _handlings(webhooks: Iterable[Delivery]) -> dict[str, list[Handling]]:
-    """When the shop worked on webhooks, by order, in the order in which they came."""
+    """Return the handlings of webhooks by order, oldest first."""
     handlings: dict[str, list[Handling]] = defaultdict(list)
     for webhook in webhooks:
-        for attempt in filter(is_own, webhook.attempts):
+        for attempt in filter(is_from_shop, webhook.attempts):
             ends = attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms)
             handlings[webhook.order_id].append(Handling(webhook.id, webhook.order_id, attempt.real_at, ends))
-    return {order_id: _lengthened(found) for order_id, found in handlings.items()}
+    return {order_id: _lengthened(own) for order_id, own in handlings.items()}
 
 
 def _lengthened(handlings: list[Handling]) -> list[Handling]:
-    """Handlings with the moment after the answer, which ends when the next webhook comes."""
+    """Extend handlings by a moment after the answer, up to the next webhook."""
     ordered = sorted(handlings, key=lambda each: each.begins)
     nexts = [*(each.begins for each in ordered[1:]), ordered[-1].ends + SHORTLY]
     return [
@@ -115,7 +115,7 @@ def _lengthened(handlings: list[Handling]) -> list[Handling]:
 
 
 def moved_for_each_webhook(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop moved the same money again when a webhook was delivered again, or told the same again."""
+    """Find money that the shop moved again for a duplicate or repetitive webhook."""
     handlings = _handlings(reviewed.webhooks)
     everything = sorted(chain.from_iterable(handlings.values()), key=lambda each: each.begins)
     same: dict[CallKind, list[MoneyCall]] = defaultdict(list)
@@ -131,30 +131,30 @@ def moved_for_each_webhook(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def _orders_behind(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> set[str]:
-    """The orders whose webhooks a shop was handling when it charged a stored card."""
+    """Return the orders whose webhooks the shop handled during these charges."""
     begins = [each.begins for each in handlings]
     orders: set[str] = set()
     for call in calls:
         newest = bisect_right(begins, began(call.entry))
-        around = handlings[max(0, newest - AT_ONCE) : newest]
+        around = handlings[max(0, newest - CANDIDATES_MAX) : newest]
         orders |= {each.order_id for each in around if each.spans(call.entry)}
     return orders
 
 
 def charges_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
-    """The ids of the requests that charged a stored card while a shop handled one of the webhooks."""
+    """Return the ids of requests that charged a stored card during the handling of a webhook."""
     charges = money_calls(entry for entry in requests if VAULT_TOKEN in entry.request)
     return calls_during(webhooks, (call.entry for call in charges))
 
 
 def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
-    """The ids of the requests that a shop made while it handled one of the webhooks."""
+    """Return the ids of requests that the shop made during the handling of a webhook."""
     handlings = list(chain.from_iterable(_handlings(webhooks).values()))
     return {entry.id for entry in requests if any(each.spans(entry) for each in handlings)}
 
 
 def _event(reviewed: Reviewed, call: MoneyCall, handling: Handling) -> str:
-    """What the shop reacted to: the status that it had read last, or the webhook if it had read none."""
+    """Return the event behind a call: the status that the shop read last, or else the webhook."""
     reads = reviewed.reads[handling.order_id]
     seen = [read for read in reads if handling.begins <= began(read) <= began(call.entry)]
     status = reviewed.statuses[seen[-1].id] if seen else None
@@ -162,7 +162,7 @@ def _event(reviewed: Reviewed, call: MoneyCall, handling: Handling) -> str:
 
 
 def _caused(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> list[tuple[MoneyCall, Handling]]:
-    """The calls that were made while a webhook was handled, each with a handling of its own."""
+    """Pair calls with the handlings in which they were made, one call per handling."""
     pairs: list[tuple[MoneyCall, Handling]] = []
     free = sorted(handlings, key=lambda each: each.ends)
     for call in calls:
@@ -176,12 +176,12 @@ def _caused(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> list[t
 def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -> Finding:
     calls = [call for call, _ in pairs]
     cents, changes = _cents(reviewed, calls[0]), len({handling.delivery_id for _, handling in pairs})
-    told = "one status change" if changes == 1 else f"{in_words(changes)} status changes"
+    events = "one status change" if changes == 1 else f"{in_words(changes)} status changes"
     return _moved_again(
         pairs[0][1].order_id,
         calls,
         "HOOK-10",
-        f"{_did(calls[0], cents)} {times(len(calls))} for {told}",
+        f"{_sentence(calls[0], cents)} {times(len(calls))} for {events}",
         "Webhooks can arrive more than once: record each action per order before you take it, and skip it "
         "if it is already recorded.",
         cents,
@@ -189,7 +189,7 @@ def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -
 
 
 def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
-    """The response to a call that moves money was lost, and the shop sent it again without a look."""
+    """Find calls that moved money and were retried after a lost response without a read."""
     lost: dict[CallKind, MoneyCall] = {}
     for call in money_calls(reviewed.requests):
         first = lost.pop(call.kind, None) if call.is_accepted() else None
@@ -199,7 +199,7 @@ def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
                 call.order_id or call.entry.order_id,
                 [first, call],
                 "CTL-23",
-                f"{_did(call, cents)} twice: the first response was lost, and the call was sent again",
+                f"{_sentence(call, cents)} twice: the first response was lost, and the call was sent again",
                 "After a lost response, read the order first: it shows what was carried out.",
                 cents,
             )._replace(page=TWICE.page)
@@ -212,7 +212,7 @@ def _were_between(reads: Iterable[JournalEntry], first: JournalEntry, second: Jo
 
 
 def moved_at_once(reviewed: Reviewed) -> Iterator[Finding]:
-    """Two equal calls moved money at the same moment, as after a double click."""
+    """Find equal concurrent calls that moved money twice, as after a double click."""
     newest: dict[CallKind, MoneyCall] = {}
     for call in money_calls(reviewed.requests):
         if not call.is_accepted() or call.verb == CHARGES:
@@ -224,7 +224,7 @@ def moved_at_once(reviewed: Reviewed) -> Iterator[Finding]:
                 call.order_id,
                 [first, call],
                 "SET-03",
-                f"{_did(call, cents)} twice at the same moment",
+                f"{_sentence(call, cents)} twice at the same moment",
                 "Let one of two clicks win: lock the order in your database before you call.",
                 cents,
             )
@@ -232,7 +232,7 @@ def moved_at_once(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def repeated(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop sent a call again that had been carried out, and the service refused it."""
+    """Find calls that repeat an executed call and were refused."""
     done: dict[CallKind, MoneyCall] = {}
     refused: dict[CallKind, list[MoneyCall]] = defaultdict(list)
     for call in money_calls(reviewed.requests):
@@ -240,27 +240,27 @@ def repeated(reviewed: Reviewed) -> Iterator[Finding]:
             done[call.kind] = call
         elif call.kind in done and is_conflict(call.entry) and not is_answer_lost(done[call.kind].entry):
             refused[call.kind].append(call)
-    for kind, again in refused.items():
-        yield _repeated(reviewed, done[kind], again)
+    for kind, repeats in refused.items():
+        yield _repeated(reviewed, done[kind], repeats)
 
 
-def _repeated(reviewed: Reviewed, first: MoneyCall, again: Sequence[MoneyCall]) -> Finding:
+def _repeated(reviewed: Reviewed, first: MoneyCall, repeats: Sequence[MoneyCall]) -> Finding:
     cents, (verb, past) = _cents(reviewed, first), WORDS[first.verb]
-    how_many = f"{in_words(len(again))} were" if len(again) > 1 else "the second was"
+    how_many = f"{in_words(len(repeats))} were" if len(repeats) > 1 else "the second was"
     return Finding(
         "SET-47",
-        f"Your shop {past} {times(len(again) + 1)}: the first call took "
+        f"Your shop {past} {times(len(repeats) + 1)}: the first call took "
         f"{euros(cents) if cents is not None else 'everything'}, and {how_many} refused",
         f"Record that you {past} the order before you call, and do not call again.",
         first.order_id,
-        tuple(line_of(call.entry) for call in [first, *again]),
-        risk=f"a part is not refused: your shop would {verb} it twice",
-        shown_by=tuple(call.entry.id for call in again),
+        tuple(line_of(call.entry) for call in [first, *repeats]),
+        risk=f"the service accepts repeated parts: your shop would {verb} a part twice",
+        shown_by=tuple(call.entry.id for call in repeats),
     )
 
 
 def is_conflict(entry: JournalEntry) -> bool:
-    """Whether the service refused a call because of the state of the order, and no fault did."""
+    """Whether the service, not a fault, refused a call because of the order's state."""
     return entry.status == CONFLICT and entry.fault is None
 
 
@@ -285,39 +285,39 @@ def _moved_again(
     )
 
 
-def _did(call: MoneyCall, cents: int | None) -> str:
+def _sentence(call: MoneyCall, cents: int | None) -> str:
     past = WORDS[call.verb][1]
     return f"Your shop {past} {euros(cents)}" if cents is not None else f"Your shop {past}"
 
 
 def _cents(reviewed: Reviewed, call: MoneyCall) -> int | None:
-    """What a call moved, in cents: what it asked for, or what the service made of it."""
-    for told in (as_object(call.asked), as_object(call.entry.response)):
-        amount = whole_number(told.get("amount"))
+    """Return the cents that a call moved, according to the request or the response."""
+    for data in (as_object(call.body), as_object(call.entry.response)):
+        amount = whole_number(data.get("amount"))
         if amount is not None:
             return amount
     order = reviewed.orders.get(call.order_id)
-    return order.amount_cents if order is not None and b"order_lines" not in call.asked else None
+    return order.amount_cents if order is not None and b"order_lines" not in call.body else None
 
 
 def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop wanted to cancel an order, did not know that it was paid, and left it at the refusal."""
+    """Find refused cancellations of paid orders that the shop did not refund."""
     known = _known_as_paid(reviewed)
     for entry in reviewed.requests:
         order = reviewed.orders.get(entry.order_id or "")
         if order is None or order.id in known or not _is_refused_cancellation(entry):
             continue
-        kept = refundable_cents(order) if _is_paid(order) else 0
-        if kept and not _is_called_after(reviewed, order, ended(entry)):
+        owed_cents = refundable_cents(order) if _is_paid(order) else 0
+        if owed_cents and not _is_called_after(reviewed, order, ended(entry)):
             yield Finding(
                 entry.rule or "SET-03",
-                f"Your shop tried to cancel a paid order, was refused, and kept the {euros(kept)}",
-                "If a cancellation is refused, read the order, and refund what the customer has paid.",
+                f"Your shop tried to cancel a paid order, was refused, and kept the {euros(owed_cents)}",
+                "If a cancellation is refused, read the order, and refund the payment.",
                 order.id,
                 (line_of(entry),),
                 risk=OWED.risk,
                 page=OWED.page,
-                amount=kept,
+                amount=owed_cents,
                 shown_by=(entry.id,),
             )
 
@@ -331,36 +331,36 @@ def _is_called_after(reviewed: Reviewed, order: Order, at: datetime) -> bool:
 
 
 def _is_paid(order: Order) -> bool:
-    """Whether a customer has paid it; a refund is an order that the shop pays."""
+    """Whether a customer has paid the order; refunds do not count."""
     return order.status in PAID and order.refund_of_order_id is None
 
 
-def kept_surplus(reviewed: Reviewed) -> Iterator[Finding]:
-    """A customer transferred too much a day ago, and nobody has given the rest back."""
+def unreturned_surplus(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find surplus transfers that the shop has not returned within a day."""
     for order in _paid_a_day_ago(reviewed):
-        kept = min(order.received_cents, refundable_cents(order)) - order.amount_cents
-        if kept > 0:
+        surplus_cents = min(order.received_cents, refundable_cents(order)) - order.amount_cents
+        if surplus_cents > 0:
             yield Finding(
                 "HOOK-13",
                 f"The customer transferred {euros(order.received_cents)} for {euros(order.amount_cents)}, "
-                f"and nobody returned {euros(kept)}",
-                "Compare what arrived with the order's amount, and refund the rest.",
+                f"and your shop did not return {euros(surplus_cents)}",
+                "Compare the received money with the order's amount, and refund the rest.",
                 order.id,
                 (),
-                amount=kept,
+                amount=surplus_cents,
             )
 
 
-def never_learned(reviewed: Reviewed) -> Iterator[Finding]:
-    """No webhook of a payment arrived, and a day later the shop had still not asked for the order."""
-    unknown = _never_told(reviewed)
+def unnoticed_payment(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find payments without a webhook that the shop has not noticed within a day."""
+    unknown = _unnotified(reviewed)
     paid = {each.order_id: each for each in reversed(reviewed.reached) if each.status in PAID}
     for order in _paid_a_day_ago(reviewed):
-        if order.id in unknown and _is_unread(reviewed.tries[order.id], paid[order.id].real_at):
+        if order.id in unknown and _is_unread(reviewed.attempted_reads[order.id], paid[order.id].real_at):
             yield Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.amount_cents)}: "
-                "no webhook arrived, and it did not ask",
+                "no webhook arrived, and it did not read the order",
                 "Webhooks can get lost: read orders that are still open once a day.",
                 order.id,
                 (),
@@ -369,15 +369,15 @@ def never_learned(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-def _never_told(reviewed: Reviewed) -> set[str]:
-    """The orders of which no webhook has arrived, and no response has said that they are paid."""
+def _unnotified(reviewed: Reviewed) -> set[str]:
+    """Return the paid orders of which neither a webhook nor a response has informed the shop."""
     known = _known_as_paid(reviewed)
-    arrived = {each.order_id for each in reviewed.webhooks if any(map(is_own, each.attempts))}
+    arrived = {each.order_id for each in reviewed.webhooks if any(map(is_from_shop, each.attempts))}
     return {each.order_id for each in reviewed.webhooks if each.order_id not in known} - arrived
 
 
 def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
-    """The orders of which a response has told the shop that they are paid."""
+    """Return the orders that a response has shown to the shop as paid."""
     return {
         each.order_id
         for each in reviewed.requests
@@ -385,12 +385,12 @@ def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
     }
 
 
-def _is_unread(tried: Iterable[JournalEntry], since: datetime) -> bool:
-    return all(began(read) < since for read in tried)
+def _is_unread(reads: Iterable[JournalEntry], since: datetime) -> bool:
+    return all(began(read) < since for read in reads)
 
 
 def _paid_a_day_ago(reviewed: Reviewed) -> list[Order]:
-    """The orders that customers have paid, and whose newest status was reached a day ago."""
+    """Return the paid orders whose status has not changed for a day."""
     changed = {each.order_id: each.at for each in reviewed.reached if each.payment_method is None}
     return [
         order

@@ -1,4 +1,4 @@
-"""Mistakes with money: authorizations that nobody uses, series that go on, and calls that were refused."""
+"""Mistakes with payments: unused authorizations, declined series, and refused calls."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,13 +17,15 @@ from payment_sandbox.projects.journal import JournalEntry
 CREATED: Final = 201
 REFUSALS: Final = (400, 404, 405, 409, 412, 413, 415)
 CONFLICTS: Final = (409, 412)
-ASK_BEFORE: Final = "Look at the order before you act; error.allowed and Sandbox-Explain say what works."
-CORRECT: Final = "Correct the request: violations list everything that is wrong with it."
-CAPTURED_LATE: Final = "CAP-04"  # has a finding of its own
+ASK_BEFORE: Final = (
+    "Look at the order before you act; error.allowed and Sandbox-Explain list the possible calls."
+)
+CORRECT: Final = "Correct the request: its response lists all violations."
+CAPTURED_LATE: Final = "CAP-04"  # reported by ``captured_late``
 
 
 def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[str, ...]:
-    """The orders whose authorization has expired with nothing captured."""
+    """Return the orders whose authorization has expired without captures."""
     expired = [item.order_id for item in epoch.journal.agenda_events if item.kind == ExpireAuthorization.kind]
     return tuple(
         order_id
@@ -33,14 +35,14 @@ def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[st
 
 
 def lapsed(reviewed: Reviewed) -> Iterator[Finding]:
-    """An authorization ran out, and the shop captured nothing of it."""
+    """Find authorizations that expired without captures."""
     late = {entry.order_id for entry in reviewed.requests if entry.rule == CAPTURED_LATE}
     for order_id in reviewed.lapsed:
         if order_id not in late:
             yield Finding(
                 "CAP-03",
                 "The authorization expired: the customer agreed to pay, and your shop captured nothing",
-                "Capture when you ship; void what you will not ship, so that the customer's money is free.",
+                "Capture when you ship; void the rest, so that the customer can use the money.",
                 order_id,
                 (),
                 amount=reviewed.amount(order_id),
@@ -48,7 +50,7 @@ def lapsed(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
-    """A recurring series was charged again after one of its payments had failed."""
+    """Find charges of a recurring series after a failed payment."""
     declined: dict[str, JournalEntry] = {}  # by vault token
     for entry in reviewed.requests:
         token = recurring_token(entry)
@@ -69,13 +71,13 @@ def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def series_of(own: Iterable[JournalEntry], requests: Iterable[JournalEntry]) -> set[str]:
-    """The ids of the requests that charge the same series as an order's own requests."""
+    """Return the ids of requests that charge the same series as an order's own requests."""
     tokens = set(map(recurring_token, own)) - {None}
     return {entry.id for entry in requests if recurring_token(entry) in tokens} if tokens else set()
 
 
 def recurring_token(entry: JournalEntry) -> str | None:
-    """The stored card that a creation charges for a series."""
+    """Return the vault token of a creation that charges a series, if any."""
     if entry.method != "POST" or entry.status != CREATED or b"recurring" not in entry.request:
         return None
     transactions = as_object(entry.request).get("transactions") or [{}]
@@ -88,20 +90,20 @@ def recurring_token(entry: JournalEntry) -> str | None:
 
 
 def _is_refused(entry: JournalEntry) -> bool:
-    """Whether the service refused it, and no fault did."""
+    """Whether the service, not a fault, refused the call."""
     return entry.status in REFUSALS and not entry.fault and entry.rule != CAPTURED_LATE
 
 
-def _unnamed(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
-    """The refused requests that no mistake is made of."""
-    named = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
-    return [entry for entry in filter(_is_refused, reviewed.requests) if entry.id not in named]
+def _unexplained(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
+    """Return the refused requests without a mistake."""
+    explained = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
+    return [entry for entry in filter(_is_refused, reviewed.requests) if entry.id not in explained]
 
 
 def refused(reviewed: Reviewed, mistakes: Iterable[Finding]) -> Iterator[Finding]:
-    """Calls were refused, which a test may want; each kind once, unless it is one of the ``mistakes``."""
+    """Hint at refused calls, once per kind, except those with ``mistakes``; a test may intend a refusal."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
-    for entry in _unnamed(reviewed, mistakes):
+    for entry in _unexplained(reviewed, mistakes):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
     for (status, kind), entries in groups.items():
         first = entries[0]

@@ -1,4 +1,4 @@
-"""Mistakes in the set-up: no webhook address, schemes that differ, and scenario rules that match nothing."""
+"""Mistakes in the setup: no webhook URL, mixed schemes, and scenario rules without matches."""
 
 import json
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, RecordedDecision
 
-ACCEPTED: Final = (200, 201)  # their addresses are valid
+ACCEPTED: Final = (200, 201)  # statuses of requests with valid URLs
 PLAIN_ON_TLS: Final = "speaks plain http"
 
 
-def untold_changes(epoch: Epoch) -> int:
-    """How many changes of statuses had no webhook: neither order nor project has an address."""
+def unsent_changes(epoch: Epoch) -> int:
+    """Count the status changes without a webhook, because neither order nor project has a URL."""
     if epoch.state.settings.webhook_url is not None:
         return 0
     changed = [
@@ -41,28 +41,28 @@ def _is_silent(epoch: Epoch, order_id: str) -> bool:
     return order is not None and order.webhook_url is None and not epoch.store.deliveries_of(order_id)
 
 
-def untold(reviewed: Reviewed) -> Iterator[Finding]:
-    """Statuses changed, and there was no address to send a webhook to."""
-    count = reviewed.untold
+def without_webhook_url(reviewed: Reviewed) -> Iterator[Finding]:
+    """Report status changes without a webhook URL."""
+    count = reviewed.unsent
     if count:
         changes = "A status change" if count == 1 else f"{count} status changes"
         yield Finding(
             "HOOK-03",
             f"{changes} sent no webhook: neither the project nor the order has a webhook_url",
-            "Set webhook_url in the order or in the project's settings; in tests, deliver_to(app) does it.",
+            "Set webhook_url in the order or in the project's settings; in tests, call deliver_to(app).",
             None,
             (),
         )
 
 
 def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop's addresses say http where it speaks https, or the other way round."""
+    """Find URLs of the shop with mixed or wrong schemes."""
     for entry in filter(_has_addresses, reviewed.requests):
         if len(_schemes(as_object(entry.request))) > 1:
             yield Finding(
                 "HOOK-04",
                 "The return_url and webhook_url of the same host mix http and https",
-                "Build both from one base address, the one that customers see.",
+                "Build both from the base address that customers see.",
                 entry.order_id,
                 (line_of(entry),),
             )
@@ -79,12 +79,12 @@ def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def _has_addresses(entry: JournalEntry) -> bool:
-    """Whether it made or changed an order with an address that is not secure."""
+    """Whether a request created or changed an order with an http URL."""
     return entry.method in ("POST", "PUT") and entry.status in ACCEPTED and b"http:" in entry.request
 
 
 def _schemes(order: dict[str, Any]) -> set[str]:
-    """The schemes of an order's addresses, if they have the same host."""
+    """Return the schemes of an order's URLs, if they have the same host."""
     parts = [
         urlsplit(order[name])
         for name in ("return_url", "webhook_url")
@@ -94,7 +94,7 @@ def _schemes(order: dict[str, Any]) -> set[str]:
 
 
 def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
-    """The rules of the active scenario that have decided nothing, although attempts were made."""
+    """Return the rules of the active scenario that have decided nothing, although attempts were made."""
     state = epoch.state
     if state.scenario.name == DEFAULT or not epoch.journal.of(RecordedDecision):
         return ()
@@ -106,14 +106,14 @@ def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
 
 
 def unmatched(reviewed: Reviewed) -> Iterator[Finding]:
-    """Rules of the scenario decided nothing."""
+    """Report scenario rules that decided nothing."""
     count = len(reviewed.unmatched)
     if count:
         rules = "A rule" if count == 1 else f"{count} rules"
         yield Finding(
             "SCN-02",
             f"{rules} of the scenario {reviewed.scenario!r} never matched",
-            "Make orders that they match, or change their conditions: this test does not see what they do.",
+            "Create orders that match, or change the conditions: the test does not cover these rules.",
             None,
             tuple(reviewed.unmatched),
             HINT,

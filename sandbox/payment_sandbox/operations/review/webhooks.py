@@ -1,4 +1,4 @@
-"""Mistakes with webhooks: not answered, not followed by a read, or not waited for."""
+"""Mistakes with webhooks: no answer, no read of the order, or polling."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ from payment_sandbox.operations.review.evidence import (
     began,
     ended,
     in_words,
-    is_own,
+    is_from_shop,
     line_of,
     line_of_attempt,
     times,
 )
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
-    STAYS_HERE,
+    STAYS_LOCAL,
     Delivery,
     DeliveryState,
     WebhookAttempt,
@@ -41,9 +41,9 @@ ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 A_MOMENT: Final = timedelta(seconds=1)
 LISTEN: Final = "Make the shop listen at this address, or correct the address."
-UNANSWERED: Final = {  # what to do instead, by words of the error
+UNANSWERED: Final = {  # advice by words of the error
     TOO_LATE: ANSWER_FIRST,
-    STAYS_HERE: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
+    STAYS_LOCAL: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
 NO_ANSWER: Final = 999
@@ -51,22 +51,22 @@ POLL_APART: Final = timedelta(hours=1)
 
 
 def _status(attempt: WebhookAttempt) -> int:
-    """The status of the merchant's response; 999 if there was none."""
+    """Return the status of the shop's response; 999 without a response."""
     return attempt.reply.status if attempt.reply.status is not None else NO_ANSWER
 
 
 def _is_taken(attempt: WebhookAttempt) -> bool:
-    """Whether the merchant received and acknowledged it."""
-    return is_own(attempt) and _status(attempt) < 300
+    """Whether the shop acknowledged the attempt."""
+    return is_from_shop(attempt) and _status(attempt) < 300
 
 
 def unread(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop acknowledged a webhook but never read the order, nor tried."""
+    """Find acknowledged webhooks after which the shop did not try to read the order."""
     taken: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
     for webhook in reviewed.webhooks:
         taken[webhook.order_id] += [(webhook, attempt) for attempt in filter(_is_taken, webhook.tries)]
     for order_id, attempts in taken.items():
-        newest = max(map(began, reviewed.tries[order_id]), default=NEVER)
+        newest = max(map(began, reviewed.attempted_reads[order_id]), default=NEVER)
         unseen = [pair for pair in attempts if newest < pair[1].real_at]
         if unseen and not _is_cancelled_by_shop(reviewed, order_id):
             yield Finding(
@@ -81,12 +81,12 @@ def unread(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
-    """The id of an attempt in the timeline."""
+    """Return the id of an attempt in the timeline."""
     return f"{webhook.id}/{webhook.attempts.index(attempt) + 1}"
 
 
 def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
-    """Whether the shop cancelled the order itself and so knows its status already."""
+    """Whether the shop cancelled the order itself, and so knows the status."""
     return reviewed.status(order_id) == "cancelled" and any(
         entry.order_id == order_id and entry.method == "DELETE" and reviewed.statuses[entry.id] == "cancelled"
         for entry in reviewed.requests
@@ -94,11 +94,13 @@ def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
 
 
 def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
-    """The customer came back, but the shop did not check whether they had paid."""
+    """Find returns of customers after which the shop did not check the payment."""
     notified = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.tries))}
     for visit in reviewed.returns:
         order_id = visit.order_id or ""
-        if order_id not in notified and not any(began(e) >= visit.real_at for e in reviewed.tries[order_id]):
+        if order_id not in notified and not any(
+            began(e) >= visit.real_at for e in reviewed.attempted_reads[order_id]
+        ):
             yield Finding(
                 "FLOW-15",
                 "The customer came back, but your shop did not read the order",
@@ -111,12 +113,14 @@ def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 Failed = list[tuple[Delivery, WebhookAttempt]]
-"""Attempts that failed alike, each with its webhook."""
+"""Attempts with the same failure, each with its webhook."""
 
 
 def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
-    """Webhooks got no 2xx response; one finding for those of an order that failed alike."""
-    early = {each.order_id: ended(each) for each in reviewed.requests if _tells_early(reviewed, each)}
+    """Find webhooks without a 2xx response; webhooks of an order that failed alike share a finding."""
+    early = {
+        each.order_id: ended(each) for each in reviewed.requests if _sends_webhooks_first(reviewed, each)
+    }
     alike: dict[tuple[str, int, str], Failed] = defaultdict(list)
     for webhook in reviewed.webhooks:
         for attempt in filter(_has_failed, webhook.tries):
@@ -138,12 +142,12 @@ def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def _has_failed(attempt: WebhookAttempt) -> bool:
-    """Whether the merchant answered with something else than a 2xx, or not at all."""
-    return is_own(attempt) and not 200 <= _status(attempt) < 300
+    """Whether the shop did not answer with 2xx."""
+    return is_from_shop(attempt) and not 200 <= _status(attempt) < 300
 
 
 def _unanswered(failed: Failed) -> str:
-    """What came instead of a 2xx, and how often."""
+    """Describe the failure of webhooks, and its repetitions."""
     first, webhooks = failed[0][1], len({webhook.id for webhook, _ in failed})
     status, error = _status(first), _in_short(first.reply.error)
     which = {1: "the webhook", 2: "both webhooks"}.get(webhooks, f"{in_words(webhooks)} webhooks")
@@ -152,27 +156,27 @@ def _unanswered(failed: Failed) -> str:
         often = f" {times(len(failed))}" if webhooks == 1 else f", in {in_words(len(failed))} attempts"
     if status == NO_ANSWER:
         return f"Your shop did not answer {which}{often}: {error}"
-    did = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
+    how = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
     broken = f", and the response broke off: {error}" if error else ""
-    return f"Your shop answered {which} {did} ({status}){often}{broken}"
+    return f"Your shop answered {which} {how} ({status}){often}{broken}"
 
 
-def _tells_early(reviewed: Reviewed, entry: JournalEntry) -> bool:
-    """Whether the webhooks of a creation came before its response."""
+def _sends_webhooks_first(reviewed: Reviewed, entry: JournalEntry) -> bool:
+    """Whether the webhooks of a creation arrived before its response."""
     is_early = entry.fault is not None and isinstance(entry.fault.effect, WebhooksFirst)
-    return is_creation(entry) and (is_early or reviewed.tells_early)
+    return is_creation(entry) and (is_early or reviewed.webhooks_first)
 
 
 def _healed(webhook: Delivery) -> str:
-    """How a later attempt put it right; empty if none did."""
+    """Describe the later attempt that succeeded; empty without one."""
     last = webhook.tries[-1]
     if webhook.state is not DeliveryState.DELIVERED or not _is_taken(last):
         return ""
-    return f"try {last.number} at {last.at:%H:%M:%S} was answered {_status(last)}"
+    return f"attempt {last.number} at {last.at:%H:%M:%S} was answered {_status(last)}"
 
 
 def _in_short(error: str | None) -> str | None:
-    """The first line of an error: libraries put whole chains of exceptions into one."""
+    """Shorten an error to its first line; libraries join whole chains of exceptions."""
     if not error:
         return None
     first = error.splitlines()[0]
@@ -180,7 +184,7 @@ def _in_short(error: str | None) -> str | None:
 
 
 def _advice(attempt: WebhookAttempt) -> str:
-    """What to do about a webhook that got no 2xx; it depends on what came instead."""
+    """Return the advice about a webhook without a 2xx response."""
     status = _status(attempt)
     if status == NO_ANSWER:
         error = attempt.reply.error or ""
@@ -193,7 +197,7 @@ def _advice(attempt: WebhookAttempt) -> str:
 
 
 def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
-    """The times of everything that justifies a read, by order: a webhook, a return, or a merchant call."""
+    """Return the times of all reasons for a read, by order: webhooks, returns, and calls of the shop."""
     causes: dict[str, list[datetime]] = defaultdict(list)
     for webhook in reviewed.webhooks:
         begun: dict[int, datetime] = {}  # copies count as sent at once
@@ -211,7 +215,7 @@ def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
 def _longest_run(
     reviewed: Reviewed, entries: Sequence[JournalEntry], causes: list[datetime]
 ) -> list[JournalEntry]:
-    """Consecutive reads with the same result and no cause, up to one more than allowed."""
+    """Return consecutive reads with the same result and without a reason, at most one above the limit."""
     run: list[JournalEntry] = []
     for entry in entries:
         run = [*run, entry] if run and _is_polling(reviewed, run, entry, causes) else [entry]
@@ -221,7 +225,7 @@ def _longest_run(
 
 
 def _copies(first: JournalEntry, causes: list[datetime]) -> int:
-    """How many copies of the webhook before a read justify further ones: they have the same time."""
+    """Count the copies of the webhook before a read, each of which justifies another read."""
     before = [at for at in causes if at <= began(first)]
     return before.count(before[-1]) - 1 if before else 0
 
@@ -229,7 +233,7 @@ def _copies(first: JournalEntry, causes: list[datetime]) -> int:
 def _is_polling(
     reviewed: Reviewed, run: list[JournalEntry], entry: JournalEntry, causes: list[datetime]
 ) -> bool:
-    """Whether a read repeats the run's result with no cause since, soon after in sandbox time."""
+    """Whether a read repeats the run's result soon after, without a new reason."""
     is_apart = entry.at - run[-1].at >= POLL_APART
     has_cause = is_apart or any(began(run[-1]) < at <= began(entry) for at in causes)
     is_same = entry.status != 200 or reviewed.statuses[entry.id] == reviewed.statuses[run[0].id]
@@ -237,7 +241,7 @@ def _is_polling(
 
 
 def polled(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop polled for a status instead of waiting for the webhook."""
+    """Find polling for a status in place of waiting for the webhook."""
     causes = _causes(reviewed)
     for order_id, entries in reviewed.reads.items():
         if len(entries) <= POLLS_MAX:

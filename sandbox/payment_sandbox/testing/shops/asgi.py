@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
@@ -91,7 +91,7 @@ class Exchanged:
         elif message["type"] == BODY:
             if self._status is None:
                 raise RuntimeError("the application sent a body before its status")
-            self.body = (self.body + message.get("body", b""))[:BODY_KEPT_BYTES]
+            self.body = (self.body + message.get("body", b""))[:ATTEMPT_BODY_BYTES]
             self.is_whole = not message.get("more_body", False)
             if self.body or self.is_whole:
                 self._answered(self._status)

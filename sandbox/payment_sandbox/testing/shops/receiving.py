@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import (
-    BODY_KEPT_BYTES,
+    ATTEMPT_BODY_BYTES,
     TIMEOUT_SECONDS,
     ReceiverAnswer,
     Undelivered,
@@ -67,11 +67,11 @@ class WsgiShop:
                 body += piece
                 if body:  # servers send nothing earlier: until then an error can still become a 500
                     answered(_code(heads))
-                if len(body) >= BODY_KEPT_BYTES:
+                if len(body) >= ATTEMPT_BODY_BYTES:
                     break
         answered(_code(heads))
         location = next((value for name, value in heads[-1].headers if name.lower() == "location"), None)
-        return ReceiverAnswer(body[:BODY_KEPT_BYTES], location=location)
+        return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], location=location)
 
     def close(self) -> None:
         """Nothing to close."""

@@ -5,95 +5,21 @@ An application is called by whatever test client the test uses, so its class is 
 handlers get such a ``__call__``.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
+from functools import partial
 from inspect import iscoroutinefunction
-from io import BytesIO
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.environments import body_of
+from payment_sandbox.testing.shops.pressing import pressed, pressed_on_loop
 from payment_sandbox.testing.shops.tracebacks import RUNNING
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import Held
     from payment_sandbox.projects.project import Project
-
-POST: Final = "POST"
-
-Pressed = Callable[[str, str], bool | None]
-"""Asked for every form that the test submits: True submits it again at the same moment, False afterwards."""
-
-_pressed: Final[list[Pressed]] = []  # the newest last
-
-
-def set_pressed(pressed: Pressed | None) -> None:
-    """Ask this one from now on; None: nobody."""
-    _pressed.clear()
-    if pressed is not None:
-        _pressed.append(pressed)
-
-
-def is_repeated(method: str, path: str) -> bool | None:
-    """Whether a request of the test is made again at the same moment, or afterwards; None if it is not."""
-    return _pressed[-1](method, path) if method == POST and _pressed else None
-
-
-class Again:
-    """A WSGI request that is made a second time, at the same moment or afterwards."""
-
-    def __init__(self, environ: dict[str, Any], at_once: bool, ask: Callable[[dict[str, Any]], Any]) -> None:
-        body = body_of(environ)
-        environ["wsgi.input"] = BytesIO(body)
-        copy = {**environ, "wsgi.input": BytesIO(body)}
-        context = copy_context()
-
-        def ask_again() -> None:
-            with suppress(Exception):
-                context.run(ask, copy)
-
-        self._ask = ask_again
-        self._thread = Thread(target=ask_again, name="second click") if at_once else None
-        if self._thread is not None:
-            start(self._thread)
-
-    def end(self) -> None:
-        """Return when the second request has been answered; whatever it raises is the shop's matter."""
-        if self._thread is not None:
-            self._thread.join()
-        else:
-            self._ask()
-
-
-async def asked_again(
-    receive: Callable[[], Awaitable[Any]],
-    ask: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]],
-    at_once: bool,
-) -> None:
-    """Make an ASGI request twice; the first one's response counts."""
-    messages = [await receive()]
-    while messages[-1].get("more_body"):
-        messages.append(await receive())
-
-    def replay() -> Callable[[], Awaitable[Any]]:
-        remaining = list(messages)
-
-        async def again() -> Any:
-            return remaining.pop(0) if remaining else {"type": "http.disconnect"}
-
-        return again
-
-    if at_once:
-        from asyncio import gather  # here, because few shops have a loop
-
-        await gather(ask(replay()), ask(replay()))
-    else:
-        await ask(replay())
-        await ask(replay())
 
 
 class Kept(NamedTuple):
@@ -173,31 +99,14 @@ def _watching_wsgi(kind: type) -> dict[str, Any]:
         return pieces
 
     def call(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if not _is_outermost():
+            return answer(self, environ, start_response)
         pieces: Iterable[bytes] = pressed(
             environ, lambda asked, begin: answer(self, asked, begin), start_response
         )
         return pieces
 
     return {"__call__": call}
-
-
-def pressed(
-    environ: dict[str, Any], answer: Callable[[dict[str, Any], Any], Any], start_response: Any = None
-) -> Any:
-    """Answer a WSGI request; if a rehearsal says so, the same request is made once more."""
-    at_once = is_repeated(environ["REQUEST_METHOD"], environ["PATH_INFO"]) if _is_outermost() else None
-    if at_once is None:
-        return answer(environ, start_response)
-    again = Again(environ, at_once, lambda copy: answer(copy, _ignored))
-    try:
-        return answer(environ, start_response)
-    finally:
-        again.end()
-
-
-def _ignored(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
-    """Begin a response that nobody reads."""
-    return lambda piece: None
 
 
 def _whole(pieces: Iterable[bytes]) -> list[bytes]:
@@ -236,22 +145,12 @@ def _watching_asgi(kind: type) -> dict[str, Any]:
         if scope["type"] != "http":
             await kind.__call__(self, scope, receive, send)
             return
-        at_once = is_repeated(scope["method"], scope["path"]) if _is_outermost() else None
-        if at_once is None:
+        if not _is_outermost():
             await answer(self, scope, receive, send)
             return
-        sends = iter((send,))
-
-        async def ask(again: Any) -> None:
-            await answer(self, dict(scope), again, next(sends, _sent_to_nobody))
-
-        await asked_again(receive, ask, at_once)
+        await pressed_on_loop(scope, receive, send, partial(answer, self))
 
     return {"__call__": call}
-
-
-async def _sent_to_nobody(message: Any) -> None:
-    """A response that nobody reads."""
 
 
 class _Watched:
@@ -331,6 +230,8 @@ def _seen(called: Any) -> Any:
         return response
 
     def call(self: Any, environ: dict[str, Any]) -> Any:
+        if not _is_outermost():
+            return answer(self, environ)
         return pressed(environ, lambda asked, begin: answer(self, asked))
 
     return call

@@ -16,7 +16,7 @@ from payment_sandbox.web.site import DRAINING, OK, Member
 
 
 def clock_record(project: Project) -> records.Clock:
-    """The clock (CTL-12)."""
+    """Serialize the clock (CTL-12)."""
     return {
         "now": timestamp(project.now()),
         "mode": project.epoch.state.clock.mode,
@@ -25,7 +25,7 @@ def clock_record(project: Project) -> records.Clock:
 
 
 def advance_record(advance: AdvanceResult) -> records.Advance:
-    """The result of an advance (CTL-13, CTL-16)."""
+    """Serialize the result of an advance (CTL-13, CTL-16)."""
     return {
         "from": timestamp(advance.begun),
         "to": timestamp(advance.ended),
@@ -35,7 +35,7 @@ def advance_record(advance: AdvanceResult) -> records.Advance:
 
 
 def stopped_record(advance: AdvanceResult) -> records.Stopped:
-    """Whether a limit stopped an advance, and the webhooks then unanswered; mostly empty."""
+    """Serialize whether a limit stopped an advance, and the webhooks in flight; usually empty."""
     under_way = cast(list[records.UnderWay], advance.under_way)
     if advance.stopped:
         return {"stopped": True, "under_way": under_way}
@@ -43,7 +43,7 @@ def stopped_record(advance: AdvanceResult) -> records.Stopped:
 
 
 def project_record(project: Project) -> records.Project:
-    """A project, without its API key (CTL-29)."""
+    """Serialize a project, without its API key (CTL-29)."""
     return {
         "project_id": project.project_id,
         "merchant_id": project.merchant_id,
@@ -54,7 +54,7 @@ def project_record(project: Project) -> records.Project:
 
 
 def server_record(server: Member) -> records.Server:
-    """A server of this sandbox."""
+    """Serialize a server of the cluster."""
     return {
         "url": server.url,
         "version": server.version,
@@ -64,7 +64,7 @@ def server_record(server: Member) -> records.Server:
 
 
 def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:
-    """A webhook with all its attempts (CTL-21)."""
+    """Serialize a webhook with all its attempts (CTL-21)."""
     return {
         "id": delivery.id,
         "order_id": delivery.order_id,
@@ -77,7 +77,7 @@ def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:
 
 
 def delivery_summary(delivery: Delivery, masking: Masking) -> records.Webhook:
-    """A webhook with its attempts, without what was sent and answered."""
+    """Serialize a webhook with its attempts, without headers and bodies."""
     record = delivery_record(delivery, masking)
     for attempt in record["attempts"]:
         del attempt["request"], attempt["traceback"]
@@ -103,7 +103,7 @@ def _attempt_record(attempt: WebhookAttempt, masking: Masking) -> records.Attemp
 
 
 def _body(body: bytes) -> Any:
-    """A body as JSON, as text if it is not JSON, or None if it was empty."""
+    """Parse a body as JSON; return other content as text, and an empty body as None."""
     if not body:
         return None
     try:
@@ -113,7 +113,7 @@ def _body(body: bytes) -> Any:
 
 
 def journal_record(entry: JournalEntry, decision: Mapping[str, Any] | None) -> records.JournalEntry:
-    """A request and its response (CTL-25), with the scenario's decision for the attempt it created."""
+    """Serialize a request and its response (CTL-25), with the decision for the attempt it created."""
     return {
         **journal_summary(entry),
         "request": _body(entry.request),
@@ -124,7 +124,7 @@ def journal_record(entry: JournalEntry, decision: Mapping[str, Any] | None) -> r
 
 
 def journal_summary(entry: JournalEntry) -> records.JournalEntry:
-    """A request and its response without bodies."""
+    """Serialize a request and its response, without headers and bodies."""
     return {
         "id": entry.id,
         "at": timestamp(entry.at),

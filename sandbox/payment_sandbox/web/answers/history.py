@@ -1,4 +1,4 @@
-"""What happened in a project, filtered and page by page, and as the report of a failed test."""
+"""The history of a project: filtered pages of its records, and the report of a failed test."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -22,16 +22,16 @@ from payment_sandbox.web.answers.control import (
 )
 
 PAGED: Final = ("limit", "before", "summary")
-"""Without these, the journal is answered as a whole, with its other lists."""
+"""The parameters of a page; without them, the response is the whole journal, with its other lists."""
 
 Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
 
 
 def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Webhook]:
-    """Webhooks with their attempts, newest last.
+    """Return webhooks with their attempts, newest last.
 
     Raises:
-        Invalid: there is none with the id ``before``.
+        Invalid: no webhook has the id ``before``.
     """
     order_id, state, store = query.get("order_id"), query.get("state"), project.epoch.store
     shown = delivery_summary if "summary" in query else delivery_record
@@ -44,47 +44,47 @@ def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Web
 def newest_page(
     newest_first: Iterable[Record], query: Mapping[str, str], is_known: Callable[[str], bool]
 ) -> list[Record]:
-    """The newest ones up to the limit, or those before the one with the id ``before``; newest last.
+    """Return a page: the newest items, or those before the item with the id ``before``; newest last.
 
     Raises:
-        Invalid: there is none with the id ``before``.
+        Invalid: no item has the id ``before``.
     """
     before, limit = query.get("before"), query.get("limit")
     if before is not None and not is_known(before):
-        raise Invalid([Violation("before", "is not the id of an item of this list (any more)")])
+        raise Invalid([Violation("before", "is not in this list; the item may have been dropped")])
     items = _after(iter(newest_first), before) if before is not None else newest_first
     return list(islice(items, int(limit) if limit is not None else None))[::-1]
 
 
 def _after(newest_first: Iterator[Record], before: str) -> Iterator[Record]:
-    is_begun = False
+    is_after = False
     for item in newest_first:
-        if is_begun:
+        if is_after:
             yield item
-        is_begun = is_begun or item.id == before
+        is_after = is_after or item.id == before
 
 
 def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.JournalEntry]:
-    """Requests and their responses, newest last.
+    """Return requests with their responses, newest last.
 
     Raises:
-        Invalid: there is none with the id ``before``.
+        Invalid: no request has the id ``before``.
     """
     epoch, before = project.epoch, query.get("before")
     is_summary = "summary" in query
     if before is not None and epoch.journal.find(before) is None:
-        raise Invalid([Violation("before", "is not the id of a request in the journal (any more)")])
+        raise Invalid([Violation("before", "is not in the journal; the request may have been dropped")])
     if "limit" not in query and before is None:
         entries = epoch.journal.entries(_wanted(query), with_bodies=not is_summary)
     else:
         wanted = _wanted(query)
-        is_of_page = before is None
+        is_on_page = before is None
 
         def is_wanted(entry: JournalEntry) -> bool:
-            nonlocal is_of_page
-            takes = is_of_page and wanted(entry)
-            is_of_page = is_of_page or entry.id == before
-            return takes
+            nonlocal is_on_page
+            matches = is_on_page and wanted(entry)
+            is_on_page = is_on_page or entry.id == before
+            return matches
 
         newest = epoch.journal.entries(is_wanted, newest_first=True, with_bodies=not is_summary)
         limit = query.get("limit")
@@ -95,7 +95,7 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
 
 
 def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
-    """A request and its response, with the scenario's decision for the attempt it created."""
+    """Serialize a request and its response, with the scenario's decision for the attempt it created."""
     return journal_record(entry, project.epoch.journal.explanation(entry.transaction_id))
 
 
@@ -115,7 +115,7 @@ def _wanted(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
 
 
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
-    """The statuses that orders and their attempts have reached, oldest first."""
+    """Return the statuses reached by orders and their attempts, oldest first."""
     return [
         as_plain(reached)
         for reached in list(project.epoch.journal.statuses)
@@ -124,7 +124,7 @@ def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 
 
 def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
-    """Scheduled events that failed, oldest first."""
+    """Return the failed events, oldest first."""
     return [
         as_plain(failure)
         for failure in list(project.epoch.journal.failures)
@@ -133,7 +133,7 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 
 
 def returns(project: Project, order_id: str | None) -> list[records.Return]:
-    """Customers' returns to the shop, oldest first."""
+    """Return the customers' returns to the shop, oldest first."""
     return [
         {"order_id": taken.order_id or "", "at": timestamp(taken.at), "real_at": timestamp(taken.real_at)}
         for taken in project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
@@ -142,7 +142,7 @@ def returns(project: Project, order_id: str | None) -> list[records.Return]:
 
 
 def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
-    """The journal's other lists: returns to the shop, statuses, and events that failed."""
+    """Return the journal's other lists: returns to the shop, statuses, and failed events."""
     return {
         "returns": returns(project, order_id),
         "statuses": statuses(project, order_id),
@@ -150,14 +150,14 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
     }
 
 
-UNTOLD: Final = "HOOK-03"
-"""The rule of findings about statuses that nobody was told."""
+NOT_SENT: Final = "HOOK-03"
+"""The rule of findings about status changes for which no webhook was sent."""
 
 
 def report(project: Project, order_id: str | None = None) -> str:
-    """Requests and responses, actions, statuses, webhooks, and what went wrong, as text; causes come first.
+    """Format the history of an order with its refunds, or of the project, and the findings of the review.
 
-    It is of one order with its refunds, or of the whole project.
+    Causes come before their effects.
 
     Raises:
         Unknown: there is no such order.
@@ -181,7 +181,7 @@ def _happenings(project: Project, items: Sequence[Happening]) -> Iterator[str]:
 
 
 def _finding(finding: Finding) -> Iterator[str]:
-    if finding.rule == UNTOLD:
+    if finding.rule == NOT_SENT:
         yield finding.problem
     else:
         yield f"review: {finding.rule} {finding.problem}"
@@ -212,7 +212,7 @@ def _lines(
 
 
 def _webhook(item: Happening, answer: Happening | None, url: str) -> Iterator[str]:
-    """An attempt with its answer; one that a fault withheld from the shop has none."""
+    """Yield the lines of an attempt and its answer; an attempt withheld by a fault has no answer."""
     number = item.label.partition(":")[0].removeprefix("webhook")
     head = f"webhook {item.id[:8]} for {item.order_id}{number}"
     if answer is None:
@@ -227,8 +227,10 @@ def _webhook(item: Happening, answer: Happening | None, url: str) -> Iterator[st
 def _request(entry: records.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
     fault = f", fault {entry['fault']}" if entry["fault"] else ""
-    yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
-    error = entry["response"].get("error") if isinstance(entry["response"], dict) else None
+    answer = entry["response"] if isinstance(entry["response"], dict) else {}
+    error = answer.get("error")
+    read = f": {answer['status']}" if entry["method"] == "GET" and "status" in answer else ""
+    yield f"{entry['method']} {entry['path']} -> {entry['status']}{read}{rule}{fault}"
     if error is not None:
         yield f"  {error['type']}: {error['value']}"
     answered = entry["headers"]["response"]
@@ -243,7 +245,7 @@ def _decision(decision: records.Decision) -> Iterator[str]:
     nearest = decision.get("nearest")
     if decision["rule"] is not None:
         yield f"  rule {decision['rule'] + 1} of scenario {decision['scenario']} decided"
-    elif nearest and decision["scenario"] != DEFAULT:  # that no trigger value was used is no news
+    elif nearest and decision["scenario"] != DEFAULT:  # the default rules need trigger values
         differs = "; ".join(
             f"{difference['condition']} expected {difference['expected']}, was {difference['actual']}"
             for difference in nearest["differs"]

@@ -1,4 +1,4 @@
-"""The values and shapes of fields that have another definition, and names for common types."""
+"""The enumerations and schemas of fields, imported on first use, and names for common types."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ from payment_sandbox.loading import LOADING
 
 
 def order_statuses() -> Iterable[str]:
-    """The statuses of an order."""
+    """Return the statuses of an order."""
     with LOADING:
         from payment_sandbox.orders.statuses import OrderStatus
 
@@ -16,7 +16,7 @@ def order_statuses() -> Iterable[str]:
 
 
 def delivery_states() -> Iterable[str]:
-    """The states of a webhook."""
+    """Return the states of a webhook."""
     with LOADING:
         from payment_sandbox.orders.webhooks import DeliveryState
 
@@ -24,7 +24,7 @@ def delivery_states() -> Iterable[str]:
 
 
 def parties() -> Iterable[str]:
-    """Who tells and who is told."""
+    """Return the parties of a timeline."""
     with LOADING:
         from payment_sandbox.operations.history import PARTIES
 
@@ -32,7 +32,7 @@ def parties() -> Iterable[str]:
 
 
 def happenings() -> Iterable[str]:
-    """What can happen."""
+    """Return the kinds of timeline entries."""
     with LOADING:
         from payment_sandbox.operations.history import KINDS
 
@@ -40,7 +40,7 @@ def happenings() -> Iterable[str]:
 
 
 def coverage_groups() -> Iterable[str]:
-    """The groups of the coverage."""
+    """Return the groups of the coverage."""
     with LOADING:
         from payment_sandbox.operations.coverage import METHOD, REFUSAL, RULE, WEBHOOK
 
@@ -48,7 +48,7 @@ def coverage_groups() -> Iterable[str]:
 
 
 def order_shape() -> Any:
-    """That of an order."""
+    """Return the order schema."""
     with LOADING:
         from payment_sandbox.web.answers.order import ORDER
 
@@ -56,7 +56,7 @@ def order_shape() -> Any:
 
 
 def settings_form() -> Any:
-    """That of the settings of a project."""
+    """Return the settings schema."""
     with LOADING:
         from payment_sandbox.projects.settings import SettingsForm
 

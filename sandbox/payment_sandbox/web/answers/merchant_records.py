@@ -1,4 +1,4 @@
-"""The types of the merchant API's records, for typed clients; made from their tables.
+"""The types of the merchant API's records, for typed clients; generated from their tables.
 
 ``python -m tests.typed_records`` writes this file, and a test compares it with the tables.
 """
@@ -49,7 +49,7 @@ class OrderLine(TypedDict):
 
 
 class Event(TypedDict):
-    """A status that a transaction has reached."""
+    """A status reached by a transaction."""
 
     id: str
     event: str

@@ -137,7 +137,7 @@ DETAIL: Final[Table[LineDetail]] = Table(
 
 
 def order_line_details(order: Order) -> list[dict[str, Any]]:
-    """One entry per line and status; quantities of 0 are left out (LDET-01 to LDET-04)."""
+    """Return one entry per line and status, without quantities of 0 (LDET-01 to LDET-04)."""
     return [
         DETAIL.record(LineDetail(order.order_lines[index], quantity, status))
         for status, quantities in _quantities_by_status(order)
@@ -196,11 +196,11 @@ SHOWN: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
     "customer": attrgetter("customer"),
     "extra": attrgetter("extra"),
 }
-"""How to show the fields that are not simply echoed."""
+"""The getters of fields that are not simply echoed."""
 
 
 def _echoed(field: SentField) -> RecordField[ShownOrder]:
-    """A field that is stored with the order."""
+    """Define a field that the order stores as it was sent."""
 
     def echo(shown: ShownOrder) -> Any:
         return shown.order.sent.get(field.name)
@@ -277,7 +277,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
             Items(
                 FormPart(TransactionForm),
                 most=1,
-                about="Leave it out for the hosted page; send one transaction to choose the method.",
+                about="Omit it for the hosted page; send one transaction to choose the method.",
             ),
             SENT,
             always=True,
@@ -305,7 +305,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
         RecordField(
             "refund_of_order_id",
             attrgetter("order.refund_of_order_id"),
-            text("On refunds: the order that is refunded."),
+            text("On refunds: the id of the refunded order."),
         ),
         RecordField("created", lambda shown: timestamp(shown.order.created), moment(), always=True),
         RecordField("modified", lambda shown: timestamp(shown.order.modified), moment(), always=True),
@@ -328,7 +328,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
     ),
 )
 EXTRA_BLOCKS: Final = {DETAILS: order_line_details, AMOUNTS: AMOUNTS_TABLE.record}
-"""Blocks that are shown only if ``fields[]`` names them."""
+"""The serializers of blocks that a response contains only if ``fields[]`` names them."""
 
 OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE)
 UpdateForm: Final = ORDER.form(
@@ -343,10 +343,10 @@ RULES: Final = {**ORDER.rules(), **LINE.rules("order_lines."), **request_rules()
 
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:
-    """An order or refund as responses show it."""
+    """Serialize an order or a refund for a response."""
     return ORDER.record(ShownOrder(project, order))
 
 
 def amount_details(order: Order) -> dict[str, Any]:
-    """The amount by state; a sale counts as captured once it is paid (ADET-01)."""
+    """Serialize the amounts by state; a paid sale counts as captured (ADET-01)."""
     return AMOUNTS_TABLE.record(order)

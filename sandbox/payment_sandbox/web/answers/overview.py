@@ -1,4 +1,4 @@
-"""Orders as the control API and the dashboard show them: light rows, and everything about one."""
+"""Orders for the control API and the dashboard: rows of lists, and the overview of one order."""
 
 from collections import Counter
 from typing import Any, Final, cast
@@ -21,11 +21,11 @@ from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.order import order_record
 
 MERCHANT: Final = "merchant"
-PLACES_SHOWN_MAX: Final = 100
+IDS_SHOWN_MAX: Final = 100
 
 
 def order_row(project: Project, order: Order) -> records.OrderRow:
-    """The few facts of an order that a list shows, with a summary of its webhooks."""
+    """Serialize an order for a list, with a summary of its webhooks."""
     attempt = order.last_transaction
     deliveries = project.epoch.store.deliveries_of(order.id)
     states = Counter(delivery.outcome for delivery in deliveries)
@@ -52,7 +52,7 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
 
 
 def order_overview(project: Project, order: Order) -> records.OrderOverview:
-    """Everything about one order or refund."""
+    """Serialize an order or a refund with everything about it."""
     epoch = project.epoch
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
     return {
@@ -73,24 +73,24 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
 
 
 def actions(project: Project, order: Order) -> records.Actions:
-    """What everybody could do now, by actor; the merchant's actions with their limits in cents."""
+    """Return the possible actions by actor; those of the merchant with their limits in cents."""
     terms = project.epoch.terms(project.now())
     possible = possible_actions(order, terms)
     actions: dict[str, list[Any]] = {
         actor: [name.partition(" ")[2] for name in possible if name.startswith(f"{actor} ")]
         for actor in ACTIONS
     }
-    return cast(records.Actions, {**actions, MERCHANT: _of_merchant(order)})
+    return cast(records.Actions, {**actions, MERCHANT: _merchant_actions(order)})
 
 
-def _of_merchant(order: Order) -> list[records.MerchantAction]:
-    takes = {
+def _merchant_actions(order: Order) -> list[records.MerchantAction]:
+    limits_cents = {
         "capture": _capturable_cents(order),
         "void": _held_cents(order),
         "refund": _refundable_cents(order),
     }
     actions: list[records.MerchantAction] = [
-        {"action": name, "amount_max": cents} for name, cents in takes.items() if cents > 0
+        {"action": name, "amount_max": cents} for name, cents in limits_cents.items() if cents > 0
     ]
     if why_not_cancellable(order) is None:
         actions.append({"action": "cancel", "amount_max": None})
@@ -98,7 +98,7 @@ def _of_merchant(order: Order) -> list[records.MerchantAction]:
 
 
 def _held_cents(order: Order) -> Cents:
-    """What the newest attempt's authorization still holds."""
+    """Return the remaining cents of the newest attempt's authorization."""
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None
     return 0 if authorization is None or authorization.is_over else authorization.remaining_cents
@@ -128,7 +128,7 @@ def _pages(project: Project, order: Order) -> list[str]:
 
 
 def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDetail:
-    """A scenario with its rules; uses are counted while it is active."""
+    """Serialize a scenario with its rules, and their uses if it is active."""
     state = project.epoch.state
     is_active = state.scenario.name == scenario.name
     uses = state.rule_uses if is_active else {}
@@ -153,15 +153,15 @@ def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDet
     }
 
 
-def row_record(row: CoverageGroup) -> records.CoverageRow:
-    """A row of the coverage."""
+def coverage_row(row: CoverageGroup) -> records.CoverageRow:
+    """Serialize a row of the coverage."""
     cells: list[records.CoverageCell] = [
         {
             "what": what,
-            "met_by": list(cell.right[:PLACES_SHOWN_MAX]),
+            "met_by": list(cell.right[:IDS_SHOWN_MAX]),
             "count": len(cell.right),
-            "wrong": list(cell.wrong[:PLACES_SHOWN_MAX]),
-            "by_hand": list(cell.by_hand[:PLACES_SHOWN_MAX]),
+            "wrong": list(cell.wrong[:IDS_SHOWN_MAX]),
+            "by_hand": list(cell.by_hand[:IDS_SHOWN_MAX]),
         }
         for what, cell in row.cells.items()
     ]

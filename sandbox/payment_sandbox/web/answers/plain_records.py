@@ -1,4 +1,4 @@
-"""The records of the merchant API that are not tables: banks, currencies and errors."""
+"""The records of the merchant API without a table: currencies and errors."""
 
 from typing import Annotated, NotRequired, TypedDict
 
@@ -19,17 +19,17 @@ class Currencies(TypedDict):
 
 
 class Error(TypedDict):
-    """An error."""
+    """The details of an error."""
 
     status: int
     type: str
     value: Annotated[str, "A message that names the field or rule."]
     violations: list[Violation]
     allowed: NotRequired[list[Annotated[str, "An allowed value or action."]]]
-    now: NotRequired[Annotated[Json, "The current state, when a wait has timed out."]]
+    now: NotRequired[Annotated[Json, "The current state, after a wait that timed out."]]
 
 
 class ErrorAnswer(TypedDict):
-    """The body of every 4xx and 5xx."""
+    """The body of every 4xx and 5xx response."""
 
     error: Error

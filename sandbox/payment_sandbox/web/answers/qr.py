@@ -159,5 +159,5 @@ QrForm: Final = QR.form("QrForm", "A new bank QR request.", CREATE, zero_is_no_a
 
 
 def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:
-    """A QR request as responses show it: amounts in decimal euros, expiration to the minute in UTC."""
+    """Serialize a QR request: amounts in decimal euros, expiration to the minute in UTC."""
     return QR.record(ShownQrRequest(project, request))

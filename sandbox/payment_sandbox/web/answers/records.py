@@ -1,7 +1,7 @@
-"""The records of the control API: one definition for what is answered, described, and typed in clients.
+"""The records of the control API, defined once for responses, OpenAPI and typed clients.
 
-A text in ``Annotated`` describes a field. Who serializes a record returns its type, so mypy compares the
-keys; ``shapes.shape_of`` describes it in OpenAPI; the client returns it as it comes.
+A text in ``Annotated`` describes a field. A function that serializes a record declares its type, so mypy
+checks the keys; ``shapes.shape_of`` describes it in OpenAPI; the client returns it unchanged.
 """
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -26,25 +26,25 @@ from payment_sandbox.web.answers.merchant_records import Order as Order
 
 
 class Health(TypedDict):
-    """The server is ready, or it stops and wants no more clients."""
+    """The health of the server: ``ok``, or ``draining`` before it stops."""
 
     status: Literal["ok", "draining"]
     version: str
 
 
 class Pruned(TypedDict):
-    """The projects that were deleted."""
+    """The deleted projects."""
 
-    deleted: Annotated[list[str], "Their ids."]
+    deleted: Annotated[list[str], "The project ids."]
 
 
 class Server(TypedDict):
-    """One of the servers of a sandbox."""
+    """A server of the cluster."""
 
-    url: Annotated[str, "Where the other servers reach it."]
+    url: Annotated[str, "The URL at which the other servers reach it."]
     version: str
     status: Literal["ok", "draining"]
-    projects: Annotated[int, "How many are in its memory."]
+    projects: Annotated[int, "The number of projects in its memory."]
 
 
 class Clock(TypedDict):
@@ -56,7 +56,7 @@ class Clock(TypedDict):
 
 
 class UnderWay(TypedDict):
-    """A webhook without a response yet."""
+    """A webhook in flight: sent, and not answered yet."""
 
     delivery_id: str
     order_id: str
@@ -64,14 +64,14 @@ class UnderWay(TypedDict):
 
 
 class Stopped(TypedDict, total=False):
-    """Whether a limit stopped an advance, and the webhooks then unanswered; mostly empty."""
+    """Details of an advance that a limit stopped or that ended with webhooks in flight; usually empty."""
 
-    stopped: Annotated[Literal[True], "By a limit; advance again."]
-    under_way: Annotated[list[UnderWay], "If there are any."]
+    stopped: Annotated[Literal[True], "A limit stopped the advance; advance again to continue."]
+    under_way: Annotated[list[UnderWay], "The webhooks in flight, if any."]
 
 
 class MovedClock(Clock, Stopped):
-    """A project's clock, and whether a limit stopped it early."""
+    """A project's clock after a move, which a limit may have stopped early."""
 
 
 class Project(TypedDict):
@@ -93,17 +93,17 @@ class NewProject(Project):
 class Deleted(TypedDict):
     """A deleted project."""
 
-    deleted: Annotated[str, "Its project_id."]
+    deleted: Annotated[str, "The project_id."]
 
 
 class Offer(TypedDict):
-    """An attempt that a listener should make."""
+    """A webhook attempt for a listener to make."""
 
-    id: Annotated[str, "To report the answer with; the same attempt keeps it when the server restarts."]
-    webhook: Annotated[str, "The same for all attempts of a webhook."]
+    id: Annotated[str, "The id to report the answer with; it survives a restart of the server."]
+    webhook: Annotated[str, "The id of the webhook, common to all its attempts."]
     number: int
     at: Annotated[Moment, "Sandbox time."]
-    by_hand: Annotated[bool, "Whether somebody asked for it once more."]
+    by_hand: Annotated[bool, "Whether this is a manual resend."]
     order_id: str
     url: str
     headers: Strings
@@ -111,36 +111,38 @@ class Offer(TypedDict):
 
 
 class Offers(TypedDict):
-    """The attempts that a listener should make now."""
+    """The webhook attempts for a listener to make now."""
 
     items: list[Offer]
-    replaced: Annotated[bool, "Whether it has left, or another listener has taken over; stop then."]
+    replaced: Annotated[
+        bool, "Whether the listener has signed off or was replaced by another one, and has to stop."
+    ]
 
 
 class Recorded(TypedDict):
-    """Whether an answer counts."""
+    """Whether a reported answer was recorded."""
 
     recorded: bool
 
 
 class Report(TypedDict):
-    """What happened, for the report of a failed test."""
+    """The history of a project or an order, for the report of a failed test."""
 
     text: Annotated[str, "The timeline, line by line, and the findings of the review."]
 
 
 class Due(TypedDict):
-    """A scheduled event, or one that failed."""
+    """A scheduled event, pending or failed."""
 
     at: Moment
     kind: str
     order_id: str
     label: str
-    failed: NotRequired[Annotated[str, "Why the event failed; it is not retried."]]
+    failed: NotRequired[Annotated[str, "The error of a failed event, which is not retried."]]
 
 
 class Happened(Due):
-    """An event that happened during an advance."""
+    """An event that ran during an advance."""
 
     delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
 
@@ -149,10 +151,12 @@ Advance = TypedDict(
     "Advance",
     {
         "from": Moment,
-        "to": Annotated[Moment, "Where the clock is now."],
+        "to": Annotated[Moment, "The time of the clock after the advance."],
         "events": list[Happened],
-        "stopped": NotRequired[Annotated[Literal[True], "By a limit; advance again."]],
-        "under_way": NotRequired[Annotated[list[UnderWay], "If there are any."]],
+        "stopped": NotRequired[
+            Annotated[Literal[True], "A limit stopped the advance; advance again to continue."]
+        ],
+        "under_way": NotRequired[Annotated[list[UnderWay], "The webhooks in flight, if any."]],
     },
 )
 """The result of an advance."""
@@ -184,9 +188,9 @@ class Faults(TypedDict):
 
 
 class UsedRule(TypedDict):
-    """A rule of a scenario, and how often it has decided an attempt since the scenario was activated."""
+    """A rule of a scenario, with the number of attempts it has decided since the scenario was activated."""
 
-    rule: Annotated[int, "Its index."]
+    rule: Annotated[int, "The index of the rule."]
     when: Json
     then: Json
     times: int | None
@@ -236,7 +240,7 @@ class Fidelity(TypedDict):
 
 
 class Snapshot(TypedDict):
-    """A project's whole state; restore it unchanged."""
+    """The whole state of a project; restore it unmodified."""
 
     format: str
     now: Moment
@@ -260,37 +264,37 @@ class Snapshot(TypedDict):
     deliveries: list[Json]
     deliveries_dropped: int
     swapped: list[str]
-    decisions: Annotated[list[Json], "What scenarios decided for the attempts, or the nearest miss."]
+    decisions: Annotated[list[Json], "The scenarios' decisions for attempts, or the nearest misses."]
 
 
 class Sent(TypedDict):
-    """What an attempt sent."""
+    """The request of a webhook attempt."""
 
-    url: Annotated[str, "Where to; the webhook's own, unless it was sent again elsewhere."]
+    url: Annotated[str, "The target: the webhook's URL, unless a manual resend overrode it."]
     headers: Strings
     body: str
 
 
 class Answered(TypedDict):
-    """The merchant's response."""
+    """The shop's response to a webhook attempt."""
 
     status: int
-    body: NotRequired[Annotated[str, "The first 4 KiB at most; not in a summary."]]
+    body: NotRequired[Annotated[str, "The first 4 KiB; not in a summary."]]
 
 
 class Attempt(TypedDict):
     """One attempt to deliver a webhook."""
 
-    number: Annotated[int, "From 1; 0 if somebody has sent it elsewhere, or with another body."]
+    number: Annotated[int, "From 1; 0 for a manual resend with another URL or body."]
     at: Annotated[Moment, "Sandbox time."]
     real_at: Moment
     request: NotRequired[Annotated[Sent, "Not in a summary."]]
     response: Answered | None
-    error: Annotated[str | None, "Why there was no response."]
+    error: Annotated[str | None, "The reason for a missing response."]
     warning: str | None
-    fault: Annotated[str | None, "The outcome that a fault decided; null if the shop got the webhook."]
+    fault: Annotated[str | None, "The outcome set by a fault; null if the shop received the webhook."]
     traceback: NotRequired[
-        Annotated[str | None, "Of an exception in a handler that runs in this process; not in a summary."]
+        Annotated[str | None, "The traceback of an exception in an in-process handler; not in a summary."]
     ]
     duration_ms: float
 
@@ -302,8 +306,8 @@ class Webhook(TypedDict):
     order_id: str
     url: str
     state: Annotated[str, OneOf(delivery_states)]
-    lost: Annotated[bool, "It counts as delivered, but a fault withheld it from the shop."]
-    status: Annotated[str, "The status of the order that it tells about."]
+    lost: Annotated[bool, "Whether a fault withheld it from the shop; it then counts as delivered."]
+    status: Annotated[str, "The order status that it reports."]
     attempts: list[Attempt]
 
 
@@ -315,28 +319,28 @@ class Nearest(TypedDict):
 
 
 class Decision(TypedDict):
-    """What a scenario decided for an attempt."""
+    """A scenario's decision for an attempt."""
 
     scenario: str
-    rule: Annotated[int | None, "The matching rule's index."]
+    rule: Annotated[int | None, "The index of the matching rule."]
     nearest: NotRequired[Nearest | None]
 
 
 class Decided(Decision):
-    """What a scenario decided for one attempt of an order."""
+    """A scenario's decision for one of an order's attempts."""
 
     transaction_id: str
 
 
 class Headers(TypedDict):
-    """The headers of a request and of its response, without those that hold keys."""
+    """The headers of a request and its response, without those that hold keys."""
 
     request: Strings
     response: Strings
 
 
 class JournalEntry(TypedDict):
-    """A request to the merchant API, and its response; a summary has no bodies, headers and decision."""
+    """A request to the merchant API, and its response; a summary omits bodies, headers and the decision."""
 
     id: str
     at: Annotated[Moment, "Sandbox time."]
@@ -345,11 +349,11 @@ class JournalEntry(TypedDict):
     path: str
     query: str
     status: int | None
-    request: NotRequired[Annotated[Any, "The body."]]
-    response: NotRequired[Annotated[Any, "The body."]]
+    request: NotRequired[Annotated[Any, "The body of the request."]]
+    response: NotRequired[Annotated[Any, "The body of the response."]]
     headers: NotRequired[Headers]
     ignored: list[Annotated[str, "The path of an ignored key."]]
-    rule: Annotated[str | None, "The rule that refused it."]
+    rule: Annotated[str | None, "The rule that refused the request."]
     fault: Json | None
     decision: NotRequired[Decision | None]
     order_id: str | None
@@ -364,13 +368,13 @@ class Return(TypedDict):
 
 
 class StatusReached(TypedDict):
-    """A status that an order or one of its attempts has reached."""
+    """A status reached by an order or one of its attempts."""
 
     id: str
     transaction_id: str | None
-    cause: Annotated[str | None, "The id of the request or action behind it."]
+    cause: Annotated[str | None, "The id of the request or action that caused it."]
     order_id: str
-    payment_method: Annotated[str | None, "The method, for an attempt."]
+    payment_method: Annotated[str | None, "The method of an attempt; null for an order."]
     status: str
     at: Moment
     real_at: Moment
@@ -389,10 +393,10 @@ class Failure(TypedDict):
 
 
 class Journal(TypedDict, total=False):
-    """What happened in a project."""
+    """The requests, returns, statuses and failures of a project."""
 
     items: list[JournalEntry]
-    dropped: Annotated[int, "How many older entries were dropped to make room."]
+    dropped: Annotated[int, "The number of older entries dropped to make room."]
     returns: list[Return]
     statuses: list[StatusReached]
     failures: list[Failure]
@@ -400,17 +404,17 @@ class Journal(TypedDict, total=False):
 
 
 class WebhookCounts(TypedDict):
-    """How the webhooks of an order stand."""
+    """The numbers of an order's webhooks by state, and of all attempts."""
 
     pending: int
     delivered: int
-    lost: Annotated[int, "Withheld from the shop by a fault."]
+    lost: Annotated[int, "The number withheld from the shop by a fault."]
     failed: int
     attempts: int
 
 
 class OrderRow(TypedDict):
-    """The few facts of an order that a list shows."""
+    """A summary of an order, for lists."""
 
     id: str
     merchant_order_id: str | None
@@ -418,8 +422,8 @@ class OrderRow(TypedDict):
     status: Annotated[str, OneOf(order_statuses)]
     amount: Annotated[int, "Cents."]
     currency: str
-    payment_method: Annotated[str | None, "Of the newest attempt."]
-    customer: Annotated[str | None, "Their e-mail address."]
+    payment_method: Annotated[str | None, "The method of the newest attempt."]
+    customer: Annotated[str | None, "The customer's e-mail address."]
     created: Moment
     modified: Moment
     flags: list[str]
@@ -427,7 +431,7 @@ class OrderRow(TypedDict):
 
 
 class MerchantAction(TypedDict):
-    """Something that the merchant could do now."""
+    """An action that is possible for the merchant now."""
 
     action: Annotated[str, OneOf(lambda: ("capture", "void", "refund", "cancel"))]
     amount_max: Annotated[int | None, "Cents."]
@@ -450,7 +454,7 @@ class RefundRow(OrderRow):
 
 
 class OrderOverview(TypedDict):
-    """Everything about one order."""
+    """An order with its actions, decisions, agenda, webhooks, refunds and pages."""
 
     order: Annotated[Order, Like(order_shape)]
     actions: Actions
@@ -458,7 +462,7 @@ class OrderOverview(TypedDict):
     agenda: list[Due]
     webhooks: list[Webhook]
     refunds: list[RefundRow]
-    pages: list[Annotated[str, "The address of a payment page."]]
+    pages: list[Annotated[str, "The URL of a payment page."]]
 
 
 Happening = TypedDict(
@@ -477,11 +481,11 @@ Happening = TypedDict(
         "failed": bool,
         "rule": Annotated[str | None, "The rule that refused a request."],
         "detail": str | None,
-        "duration_ms": Annotated[int | None, "Until the shop answered; null if at once."],
-        "lost": Annotated[bool, "A fault withheld it from its receiver."],
+        "duration_ms": Annotated[int | None, "The shop's response time; null if it answered at once."],
+        "lost": Annotated[bool, "Whether a fault withheld it from its receiver."],
     },
 )
-"""One thing that happened: who told whom what."""
+"""An entry of the timeline: a message from one party to another, or an event at one of them."""
 
 
 class StoredCard(TypedDict):
@@ -508,21 +512,21 @@ class QrRow(TypedDict):
     scans: int
     description: str | None
     merchant_order_id: str | None
-    page: Annotated[str, "The address that the code contains."]
+    page: Annotated[str, "The URL that the code contains."]
 
 
 class CoverageCell(TypedDict):
-    """One thing that can happen, and where it did."""
+    """A case, and the orders or requests that have met it."""
 
-    what: Annotated[str, "Such as paid, retried, CAP-08, or rule 1 of a scenario."]
+    what: Annotated[str, "The case, such as paid, retried, CAP-08, or rule 1 of a scenario."]
     met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
-    count: Annotated[int, "How many there are; 0 if the shop has never met it without a mistake."]
-    wrong: Annotated[list[str], "Those about which the review has an open finding; the first hundred."]
-    by_hand: Annotated[list[str], "Those that somebody played by hand; the first hundred."]
+    count: Annotated[int, "The number of orders or requests that met the case without a mistake."]
+    wrong: Annotated[list[str], "Ids of those with an open finding of the review; the first hundred."]
+    by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
 
 
 class CoverageRow(TypedDict):
-    """What can happen with a payment method, to webhooks, in refusals, or by scenario rules."""
+    """The cases of a payment method, of webhooks, of refusals or of scenario rules."""
 
     group: Annotated[str, OneOf(coverage_groups)]
     name: Annotated[str, "The payment method, or the name of the group."]
@@ -530,12 +534,12 @@ class CoverageRow(TypedDict):
 
 
 class Coverage(TypedDict):
-    """What of all that can happen a project has met."""
+    """The cases that the shop has met, out of all possible ones."""
 
     items: list[CoverageRow]
     dropped: Annotated[int, "Always 0."]
-    percent: Annotated[float, "How much of the ends of the methods was met."]
-    is_chosen: Annotated[bool, "Whether payment_methods is set; if not, the methods are those used."]
+    percent: Annotated[float, "The share of the methods' cases that the shop has met, in percent."]
+    is_chosen: Annotated[bool, "Whether payment_methods is set; if not, the methods in use count."]
 
 
 class OpenApi(TypedDict):

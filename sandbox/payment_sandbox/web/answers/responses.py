@@ -12,29 +12,29 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.edit import IfMatch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import order_record
-from payment_sandbox.web.bodies import line
+from payment_sandbox.web.bodies import json_line
 from payment_sandbox.web.call import Call
 
 JSON = "application/json"
 CREATED = 201
 CHUNK_LENGTH: Final = 1 << 17
-ANSWERS_KEPT_MAX: Final = 1000
+ANSWERS_CACHED_MAX: Final = 1000
 
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A JSON response."""
-    return Response(line(data), status=status, mimetype=JSON, headers=headers)
+    """Build a JSON response."""
+    return Response(json_line(data), status=status, mimetype=JSON, headers=headers)
 
 
 def list_answer(items: Iterable[Any], dropped: int = 0, **more: Any) -> Response:
-    """A list; ``dropped`` counts the older entries dropped to make room."""
+    """Build a response with a list; ``dropped`` is the number of older items dropped to make room."""
     return streamed_answer({"items": items, "dropped": dropped, **more})
 
 
 def streamed_answer(data: Mapping[str, Any]) -> Response:
-    """A JSON object that may be large: lists and iterators in it are encoded item by item.
+    """Build a response with a JSON object that may be large: its lists are encoded item by item.
 
-    Encoding much at once would hold up all other requests, and take the memory for it.
+    Encoding a large object at once would block other requests and use much memory.
     """
     pieces = _chunks(_pieces(data))
     first = next(pieces)
@@ -60,7 +60,7 @@ def _pieces(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _chunks(pieces: Iterator[str]) -> Iterator[bytes]:
-    """The pieces, joined to chunks that are worth sending."""
+    """Join pieces to chunks of at least ``CHUNK_LENGTH`` characters."""
     chunk: list[str] = []
     length = 0
     for piece in pieces:
@@ -74,31 +74,31 @@ def _chunks(pieces: Iterator[str]) -> Iterator[bytes]:
 
 
 def order_answer(call: Call, order: Order, status: int = 200) -> Response:
-    """An order with its ETag."""
-    call.noted.order_id = order.id
+    """Build a response with an order and its ETag."""
+    call.notes.order_id = order.id
     if status == CREATED and order.transactions:
-        call.noted.transaction_id = order.transactions[-1].id
+        call.notes.transaction_id = order.transactions[-1].id
     rendered = call.rendered if call.rendered is not None and call.rendered[0] is order else None
     etag, body = order_bytes(call.project, order, rendered[1] if rendered is not None else None)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
 
 
 def order_bytes(project: Project, order: Order, body: str | None = None) -> tuple[str, bytes]:
-    """The ETag and the body of an order's current version; those built last are kept."""
+    """Return the ETag and the body of an order's current version; the newest ones are cached."""
     etag = project.epoch.etag(order)
-    kept = project.epoch.answers
-    cached = kept.get(order.id)
+    cache = project.epoch.answers
+    cached = cache.get(order.id)
     if cached is not None and cached[0] == etag:
         return cached
-    answer = kept[order.id] = etag, (body or line(order_record(project, order))).encode()
-    if len(kept) > ANSWERS_KEPT_MAX:
+    answer = cache[order.id] = etag, (body or json_line(order_record(project, order))).encode()
+    if len(cache) > ANSWERS_CACHED_MAX:
         with suppress(KeyError):  # another thread may have emptied it
-            kept.popitem(last=False)
+            cache.popitem(last=False)
     return answer
 
 
 def if_match(call: Call) -> IfMatch | None:
-    """The check of the request's If-Match header; None without one (SET-33)."""
+    """Return the check of the request's If-Match header; None without the header (SET-33)."""
     request = call.request
     return request.if_match.contains if "If-Match" in request.headers else None
 

@@ -1,6 +1,6 @@
-"""Describes records: the marshmallow schemas that OpenAPI and the tests read, made from their types.
+"""The marshmallow schemas of records, derived from their types, for OpenAPI and the tests.
 
-A record is a ``TypedDict``, or the ``NamedTuple`` that it is made of.
+A record is a ``TypedDict`` or a ``NamedTuple``.
 """
 
 import types
@@ -26,7 +26,7 @@ from marshmallow import Schema, fields
 from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
 from payment_sandbox.web.answers.tables import number
 
-DROPPED: Final = "How many older items were dropped to make room."
+DROPPED: Final = "The number of older items dropped to make room."
 PLAIN: "Final[dict[Any, type[fields.Field[Any]]]]" = {
     str: fields.String,
     int: fields.Integer,
@@ -37,20 +37,20 @@ PLAIN: "Final[dict[Any, type[fields.Field[Any]]]]" = {
 
 
 class Listed(NamedTuple):
-    """A list of records, as the control API answers it."""
+    """A list of records in a response of the control API."""
 
     record: Any
     name: str
 
 
 def listed(record: Any, name: str) -> Listed:
-    """The answer that has these records as its items; ``name`` is its own in OpenAPI."""
+    """Declare a list of records as the response of a route; ``name`` is its name in OpenAPI."""
     return Listed(record, name)
 
 
 @cache
 def shape_of(answer: Any) -> type[Schema]:
-    """The schema of a record, of a list of records, or of what has one already."""
+    """Return the schema of a record or a list of records; a schema is returned unchanged."""
     if isinstance(answer, Listed):
         return _shape(
             answer.name,
@@ -64,7 +64,7 @@ def shape_of(answer: Any) -> type[Schema]:
     if is_typeddict(answer):
         described = {name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()}
     else:
-        described = dict(_shown(answer, hints))
+        described = dict(_tuple_fields(answer, hints))
     return _shape(answer.__name__, answer.__doc__ or "", described)
 
 
@@ -72,8 +72,8 @@ def _is_record(kind: Any) -> bool:
     return is_typeddict(kind) or hasattr(kind, "_fields")
 
 
-def _shown(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields of a ``NamedTuple``; one that is None unless it is given is left out then."""
+def _tuple_fields(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a ``NamedTuple``; a field that defaults to None is optional."""
     for name, hint in hints.items():
         if INTERNAL in get_args(hint):
             continue
@@ -84,9 +84,9 @@ def _shown(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _shape(name: str, about: str, described: dict[str, Any]) -> type[Schema]:
-    made: Any = Schema.from_dict(described, name=f"{name}Shape")
-    made.__doc__ = about.partition("\n\n")[0]
-    return made  # type: ignore[no-any-return]
+    schema: Any = Schema.from_dict(described, name=f"{name}Shape")
+    schema.__doc__ = about.partition("\n\n")[0]
+    return schema  # type: ignore[no-any-return]
 
 
 def _always(field: Any) -> Any:
@@ -115,7 +115,7 @@ def _field(hint: Any, is_required: bool = True) -> Any:
 
 
 def _annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
-    """A type without its annotations, what they say, and what has its shape."""
+    """Split a hint into its type, the metadata of its field, and the getter of its schema."""
     metadata: dict[str, Any] = {}
     like = None
     if get_origin(hint) is Annotated:
@@ -134,7 +134,7 @@ def _annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
 
 def _plain(kind: Any) -> Any:
     origin, arms = get_origin(kind), get_args(kind)
-    if origin is Annotated:  # of an alternative to null
+    if origin is Annotated:  # in a union with None
         return _field(kind)
     if origin is Literal:
         field: Any = PLAIN[type(arms[0])]()

@@ -1,4 +1,4 @@
-"""One table per record: each row defines how a field is read, shown and documented."""
+"""One table per record: each row defines how a field is read, serialized and documented."""
 
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -19,7 +19,7 @@ UPDATE = "update"
 class RecordField(Generic[Subject]):
     """One field of a record.
 
-    ``show`` gets the value from the record's subject; None leaves it out. ``reads`` reads it from a request.
+    ``show`` gets the value from the record's subject; None omits it. ``reads`` reads it from a request.
     ``shape`` describes it in responses and defaults to ``reads``. ``on`` lists the requests that accept it:
     ``create``, ``update``, both or none. ``always`` means that every response has it. ``rule`` is the rule
     that a wrong value breaks.
@@ -44,7 +44,7 @@ class Table(Generic[Subject]):
         self.shape = self._shape(about)
 
     def record(self, subject: Subject) -> dict[str, Any]:
-        """The record as responses show it, without fields that are None."""
+        """Serialize a subject, without fields that are None."""
         shown = {}
         for name, show in self._shown:
             value = show(subject)
@@ -53,16 +53,16 @@ class Table(Generic[Subject]):
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
-        """The form of the requests that set these fields; ``methods`` adds checks."""
+        """Build the form of the requests that set these fields; ``methods`` adds checks."""
         read = {row.name: row.reads for row in self.rows if on in row.on}
         return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
 
     def read_only(self, on: str) -> frozenset[str]:
-        """The fields that responses show but these requests cannot set."""
+        """Return the fields that responses have but these requests cannot set."""
         return frozenset(row.name for row in self.rows if on not in row.on)
 
     def rules(self, path: str = "") -> dict[str, str]:
-        """The rule that a wrong value breaks, by the field's path."""
+        """Map the paths of fields to the rules that wrong values break."""
         return {f"{path}{row.name}": row.rule for row in self.rows if row.rule is not None}
 
     def _shape(self, about: str) -> type[Schema]:
@@ -75,15 +75,15 @@ class Table(Generic[Subject]):
 
 
 def text(about: str = "", **metadata: Any) -> fields.String:
-    """A string field of a response."""
+    """Describe a string field of a response."""
     return fields.String(metadata={"description": about, **metadata} if about else metadata)
 
 
 def number(about: str = "", **metadata: Any) -> fields.Integer:
-    """An integer field of a response."""
+    """Describe an integer field of a response."""
     return fields.Integer(metadata={"description": about, **metadata} if about else metadata)
 
 
 def moment(about: str = "") -> fields.String:
-    """A date-time field of a response."""
+    """Describe a date-time field of a response."""
     return text(about, format="date-time")

@@ -46,7 +46,7 @@ class ShownTransaction(NamedTuple):
 
     @property
     def charge_cents(self) -> int | None:
-        """The service's charge for a completed card payment (TX-17); the rate is made up (A26)."""
+        """The service's charge for a completed card payment (TX-17); the rate is an assumption (A26)."""
         if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
             return None
         return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
@@ -54,7 +54,7 @@ class ShownTransaction(NamedTuple):
 
 EVENT: Final[Table[TransactionEvent]] = Table(
     "Event",
-    "A status that a transaction has reached.",
+    "A status reached by a transaction.",
     (
         RecordField("id", attrgetter("id"), text(), always=True),
         RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True),
@@ -84,7 +84,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True),
         RecordField(
             "payment_method_details",
-            lambda shown: addresses.resolved(*shown),
+            lambda shown: addresses.resolve_details(*shown),
             fields.Dict(metadata={"description": "Details from the payment method."}),
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
             SENT,
@@ -127,7 +127,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             "expiration_period",
             attrgetter("attempt.expiration_period"),
             reads=PeriodText(
-                about="How long the attempt stays open, and then how long its authorization lasts."
+                about="The time until the attempt expires, and then until its authorization does."
             ),
             on=SENT,
             always=True,
@@ -137,7 +137,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         RecordField(
             "is_fully_captured", attrgetter("attempt.is_fully_captured"), fields.Boolean(), always=True
         ),
-        RecordField("reason", attrgetter("attempt.reason"), text("Why it failed.")),
+        RecordField("reason", attrgetter("attempt.reason"), text("The reason for a failure.")),
         RecordField(
             "customer_message",
             attrgetter("attempt.customer_message"),
@@ -172,12 +172,12 @@ TransactionForm: Final = TRANSACTION.form("TransactionForm", "A transaction: one
 
 
 def transaction_record(project: Project, order: Order, attempt: Transaction) -> dict[str, Any]:
-    """A transaction as responses show it."""
+    """Serialize a transaction for a response."""
     return TRANSACTION.record(ShownTransaction(project, order, attempt))
 
 
 def request_rules() -> Mapping[str, str]:
-    """The rules that a wrong transaction breaks, by path."""
+    """Map the fields of a transaction to the rules that wrong values break, by path."""
     details = {
         f"transactions.payment_method_details.{name}": field.rule for name, field in details_fields().items()
     }

@@ -7,22 +7,22 @@ from flask import Blueprint, Response
 
 from payment_sandbox.forms import NOTHING, Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.web.auth import only_from_here, only_with_key
+from payment_sandbox.web.auth import only_with_key, same_site_only
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run
+from payment_sandbox.web.faces import CallNext, Face, held_webhooks, let_others_run
 
 WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 
 @cache
 def _cached_form(form: type[Form]) -> Form:
-    """Return one instance for all requests, because building a fast reader takes long."""
+    """Return one form for all requests, because building a form takes long."""
     return form()
 
 
-def only_known(call: Call, go_on: GoOn) -> Response:
+def only_known(call: Call, call_next: CallNext) -> Response:
     """Refuse query keys and bodies that the route does not accept.
 
     Raises:
@@ -36,11 +36,11 @@ def only_known(call: Call, go_on: GoOn) -> Response:
         raise Invalid([Violation(key, "is given more than once") for key in twice])
     if facts.reads is None and call.request.method in WITH_BODY:
         read(NOTHING, json_body(call, empty_is={}))
-    return go_on(call)
+    return call_next(call)
 
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
 control = Blueprint("control", __name__, url_prefix="/control")
-MIDDLEWARES: Final = (let_others_run, only_from_here, only_with_key, only_known, held_webhooks)
+MIDDLEWARES: Final = (let_others_run, same_site_only, only_with_key, only_known, held_webhooks)
 CONTROL: Final = Face(control, MIDDLEWARES, answer_for)

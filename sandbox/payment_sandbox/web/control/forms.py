@@ -28,7 +28,7 @@ class PruneForm(Form):
 class ClockForm(Form):
     """A change to the clock."""
 
-    mode = Choice((RUNNING, FROZEN), about="Whether the clock runs by itself.")
+    mode = Choice((RUNNING, FROZEN), about="Whether the clock runs by itself or is frozen.")
     rate = Number(
         validate=validate.Range(0, RATE_MAX, min_inclusive=False, error="must be above 0, at most 1000000"),
         about="Sandbox seconds per real second, for a running clock.",
@@ -36,7 +36,7 @@ class ClockForm(Form):
     now = DateTime(about="The new time; it can only move forward.")
 
     @checks(although_invalid=False)
-    def something(self, data: Mapping[str, Any], **options: Any) -> None:
+    def is_not_empty(self, data: Mapping[str, Any], **options: Any) -> None:
         """Refuse an empty change, and a rate for a frozen clock."""
         if not data:
             known = list(self.load_fields)
@@ -54,7 +54,7 @@ def _limit() -> Text:
 
 
 def _summary() -> Choice:
-    return Choice(("1",), about="Without headers and bodies.")
+    return Choice(("1",), about="Omit headers and bodies.")
 
 
 class PageQuery(Form):
@@ -73,16 +73,16 @@ class OrdersQuery(PageQuery):
 
 
 class TimelineQuery(Form):
-    """The order of a timeline."""
+    """Filters of the timeline."""
 
     order_id = Text(about="Only entries about this order and its refunds.")
     limit = _limit()
 
 
 class ReportQuery(Form):
-    """What a report is about."""
+    """Filters of a report."""
 
-    order_id = Text(about="Only about this order and its refunds; all orders by default.")
+    order_id = Text(about="Only this order and its refunds; all orders by default.")
 
 
 class ActionsQuery(PageQuery):
@@ -97,7 +97,7 @@ class WebhooksQuery(PageQuery):
     order_id = Text(about="Only webhooks of this order.")
     state = Choice(
         [*(state.value for state in DeliveryState), LOST],
-        about="Only webhooks in this state; lost ones count as delivered, too.",
+        about="Only webhooks in this state; lost webhooks also count as delivered.",
     )
     summary = _summary()
 
@@ -123,21 +123,21 @@ class EventsQuery(Form):
     after = Text(
         pattern="[0-9]{1,18}",
         expected="the number of an event",
-        about="Also stream the events after the one with this number, as after the header Last-Event-ID.",
+        about="Also stream the events after this number, as with the header Last-Event-ID.",
     )
 
 
 class WaitQuery(Form):
     """The conditions to wait for, and the timeout."""
 
-    order_id = Text(about="The order to wait for; requires status.")
+    order_id = Text(about="The id of the order to wait for; requires status.")
     status = Choice([status.value for status in OrderStatus], about="The status that the order should reach.")
-    webhook = Text(about="The order whose webhook should have been answered.")
+    webhook = Text(about="The id of the order whose webhook should be answered.")
     idle = Choice(("1",), about="Wait until nothing is due and no webhook is in flight.")
     timeout = Text(
         pattern=r"[0-9]{1,3}(\.[0-9]+)?",
         expected="a number of seconds, at most 60",
-        about="How long to wait, in real seconds; 10 by default, 60 at most.",
+        about="The timeout, in real seconds; 10 by default, 60 at most.",
     )
 
 

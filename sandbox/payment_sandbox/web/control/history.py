@@ -46,7 +46,7 @@ def get_webhook(call: Call, delivery_id: str) -> Response:
     waits=True,
 )
 def post_redelivery(call: Call, delivery_id: str) -> Response:
-    """Deliver a webhook again, now (CTL-22)."""
+    """Redeliver a webhook now (CTL-22)."""
     return json_answer(delivery_record(redeliver(call.project, delivery_id), call.project.masking))
 
 
@@ -77,7 +77,7 @@ def get_journal_entry(call: Call, entry_id: str) -> Response:
     """Get one request to the merchant API with its response."""
     entry = call.project.epoch.journal.find(entry_id)
     if entry is None:
-        raise Unknown(f"the journal has no request {entry_id!r} (any more)")
+        raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
     return json_answer(histories.request_record(call.project, entry))
 
 

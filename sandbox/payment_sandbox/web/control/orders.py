@@ -11,7 +11,7 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.operations.coverage import coverage
-from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.actions import Action
@@ -27,14 +27,14 @@ from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
-from payment_sandbox.web.answers.overview import order_overview, order_row, row_record, scenario_record
+from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_row, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ReportQuery, ScanForm, TimelineQuery
-from payment_sandbox.web.once import begin_once
+from payment_sandbox.web.idempotency import replay_or_track
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -52,7 +52,7 @@ from payment_sandbox.web.shared_forms import ActForm
 def get_orders(call: Call) -> Response:
     """List orders, newest first."""
     query = call.request.args
-    conditions = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
+    conditions = OrderFilter(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
     limit = query.get("limit")
     orders = islice(find_orders(call.project.epoch, conditions), int(limit) if limit is not None else None)
     owner = call.project
@@ -126,15 +126,15 @@ def get_actions(call: Call) -> Response:
 
 @route(control, "GET", "/review/", answers=listed(Finding, "Review"), slow=True)
 def get_review(call: Call) -> Response:
-    """List the mistakes of the integration, found in its requests and webhooks."""
+    """List the mistakes of the integration, as seen in its requests and webhook responses."""
     return list_answer([finding._asdict() for finding in review(call.project.epoch)])
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage(call: Call) -> Response:
-    """Get the coverage: which ends of payments, webhooks, refusals and rules the shop has met rightly."""
+    """Get the coverage: the cases that the shop has met without a mistake, out of all possible ones."""
     covered = coverage(call.project, review(call.project.epoch))
-    rows = (row_record(row) for row in (*covered.methods, *covered.others))
+    rows = (coverage_row(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
 
 
@@ -220,14 +220,14 @@ def put_scenario(call: Call) -> Response:
 
 @route(control, "DELETE", "/scenario/", answers=ScenarioForm)
 def delete_scenario(call: Call) -> Response:
-    """Go back to the default scenario."""
+    """Restore the default scenario."""
     call.project.activate(default_scenario())
     return json_answer(call.project.epoch.state.scenario.document)
 
 
 @route(control, "GET", "/scenarios/", answers=listed(records.ScenarioSummary, "Scenarios"))
 def get_scenarios(call: Call) -> Response:
-    """List the scenarios that can be chosen by name (CTL-18)."""
+    """List the scenarios that can be activated by name (CTL-18)."""
     known = call.site.registry.catalogue.scenarios.values()
     return list_answer([{"name": scenario.name, "description": scenario.description} for scenario in known])
 
@@ -240,7 +240,7 @@ def get_scenarios(call: Call) -> Response:
     errors=(401, 404),
 )
 def get_one_scenario(call: Call, name: str) -> Response:
-    """Get a scenario with its rules, and how often each was used if it is the active one."""
+    """Get a scenario with its rules, and their uses if it is active."""
     return json_answer(scenario_record(call.project, _find_scenario(call, name)))
 
 
@@ -264,7 +264,7 @@ def _find_scenario(call: Call, name: str) -> Scenario:
 
 @route(control, "GET", "/faults/", answers=FaultsForm)
 def get_faults(call: Call) -> Response:
-    """Get the faults set in addition to the scenario's."""
+    """Get the faults in addition to the scenario's."""
     return json_answer(call.project.epoch.state.faults.document)
 
 
@@ -303,7 +303,7 @@ def post_act(call: Call, order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT, json_body(call))
     catch_up_first(call, call.project)
-    if (first := begin_once(call)) is not None:
+    if (first := replay_or_track(call)) is not None:
         return first
     call.hold_webhooks()
     reason = call.project.masking.text(data.pop("reason", "")) or None
@@ -326,7 +326,7 @@ def post_scan(call: Call, qr_id: str) -> Response:
     """Scan a QR code as a payer."""
     data = read(SCAN, json_body(call, empty_is={}))
     catch_up_first(call, call.project)
-    if (first := begin_once(call)) is not None:
+    if (first := replay_or_track(call)) is not None:
         return first
     call.hold_webhooks()
     order = scan(call.project, qr_id, data.get("amount"), data.get("issuer_id"))

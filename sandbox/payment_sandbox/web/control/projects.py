@@ -27,14 +27,14 @@ from payment_sandbox.web.answers.control import (
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.answers.shapes import listed
-from payment_sandbox.web.auth import only_from_here
+from payment_sandbox.web.auth import same_site_only
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, only_known
 from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, known_keys
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import Face, GoOn
+from payment_sandbox.web.faces import CallNext, Face
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
@@ -46,7 +46,7 @@ projects = Blueprint("projects", __name__, url_prefix="/control")
 
 @route(health, "GET", "/health/", answers=records.Health, errors=())
 def get_health(call: Call) -> Response:
-    """Check that the server is ready, with everything requested at startup in place (CTL-05)."""
+    """Check that the server is ready and has completed its startup (CTL-05)."""
     status = call.site.status()
     return json_answer({"status": status, "version": __version__}, 200 if status == OK else 503)
 
@@ -65,7 +65,7 @@ def get_metrics(call: Call) -> Response:
     return Response(text, mimetype="text/plain")
 
 
-def only_with_token(call: Call, go_on: GoOn) -> Response:
+def only_with_token(call: Call, call_next: CallNext) -> Response:
     """Require the control token if one is set."""
     token = call.site.control_token
     scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
@@ -73,11 +73,11 @@ def only_with_token(call: Call, go_on: GoOn) -> Response:
     if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
-    return go_on(call)
+    return call_next(call)
 
 
 HEALTH_FACE: Final = Face(health, (), answer_for)
-PROJECTS_FACE: Final = Face(projects, (only_from_here, only_with_token, only_known), answer_for)
+PROJECTS_FACE: Final = Face(projects, (same_site_only, only_with_token, only_known), answer_for)
 
 
 def refuse_beyond_quota(call: Call) -> None:
@@ -86,9 +86,9 @@ def refuse_beyond_quota(call: Call) -> None:
     Raises:
         RequestRefused: 429.
     """
-    most = call.site.registry.services.quotas.projects
-    if most is not None and call.site.registry.count() >= most:
-        value = f"this server takes {most} projects (--max-projects), and has {most}; delete one first"
+    projects_max = call.site.registry.services.quotas.projects
+    if projects_max is not None and call.site.registry.count() >= projects_max:
+        value = f"this server has its maximum of {projects_max} projects (--max-projects); delete one first"
         raise RequestRefused(429, value)
 
 
@@ -122,8 +122,8 @@ def post_project(call: Call) -> Response:
     all_projects: Registry = call.site.registry
     settings: Any = json_body(call, empty_is={})
     refuse_known_keys(all_projects, settings)
-    made, api_key = all_projects.create(settings)
-    return json_answer({"api_key": api_key, **project_record(made)}, 201)
+    project, api_key = all_projects.create(settings)
+    return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
 @route(projects, "GET", "/projects/", answers=listed(records.Project, "Projects"))
@@ -143,7 +143,7 @@ def get_projects(call: Call) -> Response:
     slow=True,
 )
 def post_prune(call: Call) -> Response:
-    """Delete the projects that have been idle for some time, except the default one."""
+    """Delete the projects that have been idle for a given time, except the default project."""
     data = read(PruneForm(), json_body(call))
     return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 
@@ -252,13 +252,14 @@ def patch_clock(call: Call) -> Response:
 )
 def post_advance(call: Call) -> Response:
     """Advance the clock, event by event (CTL-13)."""
-    aim = read(ADVANCE, json_body(call))
-    given_limits = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
+    target = read(ADVANCE, json_body(call))
+    events_max, timeout_seconds = target.pop("max_events", None), target.pop("timeout", None)
+    given_limits = {"events_max": events_max, "timeout_seconds": timeout_seconds}
     limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})
-    return json_answer(advance_record(clocks.advance_clock(call.project, aim, limits)))
+    return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
 
 
 @route(control, "GET", "/agenda/", answers=listed(records.Due, "Agenda"), slow=True)
 def get_agenda(call: Call) -> Response:
-    """List the scheduled events, and those that failed (CTL-17)."""
+    """List the scheduled events, including failed ones (CTL-17)."""
     return list_answer(agenda(call.project.epoch))

@@ -11,12 +11,12 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.auth import only_from_here, only_with_key
+from payment_sandbox.web.auth import only_with_key, same_site_only
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, only_known
@@ -30,7 +30,7 @@ TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
-WATCHING: Final = Face(watching, (let_others_run, only_from_here, only_with_key, only_known), answer_for)
+WATCHING: Final = Face(watching, (let_others_run, same_site_only, only_with_key, only_known), answer_for)
 
 
 @route(
@@ -56,7 +56,7 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
     violations = (
         []
         if conditions
-        else [Violation("", "names no condition; use order_id with status, webhook, or idle")]
+        else [Violation("", "must contain a condition: order_id with status, webhook, or idle")]
     )
     if ("order_id" in query) != ("status" in query):
         violations.append(Violation("status", "must be given together with order_id"))
@@ -95,17 +95,17 @@ def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
 
 LISTEN_SECONDS_DEFAULT: Final = 20.0
 LISTEN_SECONDS_MAX: Final = 60
-TEXT_KEPT_MAX: Final = 500
+TEXT_LENGTH_MAX: Final = 500
 
 
 class NextForm(Form):
-    """A listener's call for webhooks."""
+    """A listener's request for webhooks."""
 
-    timeout = Number(about="How long to wait for a webhook, in real seconds; 20 by default, 60 at most.")
+    timeout = Number(about="The time to wait for a webhook, in real seconds; 20 by default, 60 at most.")
     listener = Text(about="A unique name of this listener; a newer listener replaces it.")
     forward_to = WebUrl(about="The shop's URL; becomes the setting of that name.")
     leaves = Flag(
-        about="Whether the listener leaves: it gets no more webhooks, and the setting becomes null again."
+        about="Whether the listener signs off: it gets no more webhooks, and the setting is reset to null."
     )
 
 
@@ -116,8 +116,8 @@ class AnswerForm(Form):
     status = Whole(low=100, high=599, allow_none=True, about="The status of the shop's response, if any.")
     body = Text(about="The first 4 KiB of the shop's response.")
     error = Text(allow_none=True, about="The reason for a missing response.")
-    warning = Text(allow_none=True, about="A remark on an unusual response.")
-    duration_ms = Number(about="How long the shop took.")
+    warning = Text(allow_none=True, about="A warning about an unusual response.")
+    duration_ms = Number(about="The response time of the shop, in milliseconds.")
 
 
 NEXT: Final = NextForm()
@@ -136,9 +136,9 @@ ANSWER: Final = AnswerForm()
     waits=True,
 )
 def post_next(call: Call) -> Response:
-    """Wait for the next webhooks to deliver, like the command listen.
+    """Wait for the next webhooks to deliver, as the command ``listen`` does.
 
-    A later call ends this one; attempts that were taken and not answered are offered again.
+    A later call ends this one; attempts without a reported answer are offered again.
     """
     request = read(NEXT, json_body(call, empty_is={}))
     catch_up(call.project)
@@ -147,23 +147,23 @@ def post_next(call: Call) -> Response:
 
 
 def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
-    """Wait for attempts to offer to a listener; None if it has left, or another one has replaced it."""
+    """Wait for attempts to offer to a listener; None if it has signed off or was replaced."""
     timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
     listener, forward_to = request.get("listener", ""), request.get("forward_to")
     if request.get("leaves"):
-        project.relay.dismiss(listener)
+        project.relay.disconnect(listener)
         project.change_settings(
             {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
         )
         return None
-    unanswered = project.relay.arrive(listener)
+    unanswered = project.relay.connect(listener)
     if unanswered is None:
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
         project.change_settings(
-            {"forward_to": forward_to}, unless=lambda: project.relay.has_replaced(listener)
+            {"forward_to": forward_to}, unless=lambda: project.relay.is_disconnected(listener)
         )
-    project.put_back(unanswered)
+    project.requeue(unanswered)
     project.storage.take_over(project)
     return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
 
@@ -179,30 +179,30 @@ def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt
     waits=True,
 )
 def post_answer(call: Call) -> Response:
-    """Report the shop's answer to an attempt; it counts as the shop's, retries included.
+    """Report the shop's answer to an attempt; it counts as if the sandbox had received it.
 
-    If it was not recorded, the same webhook comes again; the listener then repeats its answer.
+    If the answer is not recorded, the same attempt is offered again; the listener then repeats the answer.
     """
     data: dict[str, Any] = read(ANSWER, json_body(call))
     return json_answer({"recorded": call.project.relay.answer(data["id"], _reply(data))})
 
 
 def _reply(data: dict[str, Any]) -> Reply:
-    """Build the shop's reply, with long texts cut."""
+    """Build the shop's reply, with long texts truncated."""
     return Reply(
         data.get("duration_ms", 0.0),
         data.get("status"),
-        data.get("body", "").encode()[:BODY_KEPT_BYTES].decode(errors="ignore"),
+        data.get("body", "").encode()[:ATTEMPT_BODY_BYTES].decode(errors="ignore"),
         _error(data),
-        (data.get("warning") or "")[:TEXT_KEPT_MAX] or None,
+        (data.get("warning") or "")[:TEXT_LENGTH_MAX] or None,
     )
 
 
 def _error(data: dict[str, Any]) -> str | None:
-    """Return the reason for a missing response, if it is missing."""
+    """Return the reason for a missing response; None if there is a response."""
     if data.get("status") is not None:
         return None
-    return (data.get("error") or "")[:TEXT_KEPT_MAX] or "the listener gave no reason"
+    return (data.get("error") or "")[:TEXT_LENGTH_MAX] or "the listener gave no reason"
 
 
 def _record(offer: OfferedAttempt) -> dict[str, Any]:

@@ -1,27 +1,27 @@
-"""The dashboard: all that happened in a project, and what to do about it."""
+"""The dashboard: the history of a project, and tools for it."""
 
 from payment_sandbox.web.dashboard import (
-    again,
     clock,
-    copies,
     entrance,
     exports,
     faults,
     orders,
     records,
     settings,
+    snippets,
+    what_if,
 )
 from payment_sandbox.web.dashboard.frame import FACE
 
 __all__ = [
     "FACE",
-    "again",
     "clock",
-    "copies",
     "entrance",
     "exports",
     "faults",
     "orders",
     "records",
     "settings",
+    "snippets",
+    "what_if",
 ]

@@ -1,11 +1,11 @@
-"""The ways in: the first page, the choice of a project, and the sign-in."""
+"""The entry pages: the root, the list of projects, and the sign-in."""
 
 from flask import Response
 
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.browsers import HTML, go, is_browser
+from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import signing_in
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, own_path, url
@@ -24,24 +24,24 @@ LINKS = {
 
 @route(dashboard, "GET", "/", **VIEW)
 def get_root(call: Call) -> Response:
-    """Lead browsers to the dashboard; others get links to it and to what programs need."""
+    """Redirect browsers to the dashboard; return links to other clients."""
     if not is_browser(call.request):
         return json_answer({name: f"{call.site.public_url}{path}" for name, path in LINKS.items()})
-    return go(f"{call.site.base_path}/dashboard/")
+    return redirect(f"{call.site.base_path}/dashboard/")
 
 
 @route(dashboard, "GET", "/dashboard/", **VIEW)
 def get_dashboard(call: Call) -> Response:
-    """Show the project, or let the browser choose one."""
+    """Redirect to the only project, or list the projects."""
     projects = signing_in.visible_projects(call)
     if len(projects) == 1:
-        return go(url(projects[0], "orders/"))
+        return redirect(url(projects[0], "orders/"))
     if not projects and not signing_in.is_open(call):
-        return go(f"{call.site.base_path}/dashboard/{SIGN_IN}/")
+        return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN}/")
     body = call.site.render(
         "dashboard/projects.html",
         projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
-        left_out=max(0, len(projects) - PROJECTS_SHOWN_MAX),
+        omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
         is_open=signing_in.is_open(call),
     )
     return Response(body, content_type=HTML)
@@ -49,13 +49,13 @@ def get_dashboard(call: Call) -> Response:
 
 @route(dashboard, "GET", f"/dashboard/{SIGN_IN}/", **VIEW)
 def get_sign_in(call: Call) -> Response:
-    """Ask for an API key or the control token."""
+    """Show the form for an API key or the control token."""
     return _sign_in_page(call)
 
 
 @route(dashboard, "POST", f"/dashboard/{SIGN_IN}/", **POSTED)
 def post_sign_in(call: Call) -> Response:
-    """Sign in with an API key, for its project, or with the control token, for all."""
+    """Sign in to a project with its API key, or to all projects with the control token."""
     grant = signing_in.grant_for(call, call.request.form.get("secret", "").strip())
     if grant is None:
         return _sign_in_page(call, UNAUTHORIZED)
@@ -63,21 +63,21 @@ def post_sign_in(call: Call) -> Response:
     project = call.site.registry.find_by_id(grant)
     if project is not None:
         to = url(project, "orders/")
-    return signing_in.sign_in(call, go(own_path(call, call.request.form.get("next", "")) or to), grant)
+    return signing_in.sign_in(call, redirect(own_path(call, call.request.form.get("next", "")) or to), grant)
 
 
 @route(dashboard, "POST", "/dashboard/sign-out/", **POSTED)
 def post_sign_out(call: Call) -> Response:
     """Sign out."""
-    return signing_in.sign_out(call, go(f"{call.site.base_path}/dashboard/"))
+    return signing_in.sign_out(call, redirect(f"{call.site.base_path}/dashboard/"))
 
 
 @route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW)
 def get_project_page(call: Call, project_id: str) -> Response:
-    """Lead to the orders of a project."""
+    """Redirect to the orders of a project."""
     if UUID.fullmatch(project_id) is None:
         raise Unknown("there is no such project")
-    return go(f"{call.site.base_path}/dashboard/{project_id}/orders/")
+    return redirect(f"{call.site.base_path}/dashboard/{project_id}/orders/")
 
 
 def _sign_in_page(call: Call, status: int = 200) -> Response:

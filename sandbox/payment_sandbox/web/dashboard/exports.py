@@ -1,4 +1,4 @@
-"""What can be taken away of an order: its picture, commands, a test, and the evidence."""
+"""Downloads of an order: the sequence diagram and the evidence."""
 
 from base64 import b64encode
 from typing import Any, Final
@@ -15,7 +15,7 @@ from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import ORDER, VIEW, dashboard, enter
-from payment_sandbox.web.dashboard.orders import due_of
+from payment_sandbox.web.dashboard.orders import due_events
 from payment_sandbox.web.pictures import Sequence, mermaid, sequence, svg
 from payment_sandbox.web.routes import route
 
@@ -24,7 +24,7 @@ TEXT: Final = {**VIEW, "media_type": "text/plain"}
 
 @route(dashboard, "GET", f"{ORDER}picture.svg", **{**VIEW, "media_type": "image/svg+xml"})
 def get_picture(call: Call, project_id: str, order_id: str) -> Response:
-    """Download the sequence picture of an order."""
+    """Download the sequence diagram of an order."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
     drawn = svg(_picture(project, order), title=f"What happened to order {order.id}", is_file=True)
@@ -33,7 +33,7 @@ def get_picture(call: Call, project_id: str, order_id: str) -> Response:
 
 @route(dashboard, "GET", f"{ORDER}picture.mmd", **TEXT)
 def get_mermaid(call: Call, project_id: str, order_id: str) -> Response:
-    """Download the sequence picture of an order as Mermaid text."""
+    """Download the sequence diagram of an order as Mermaid text."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
     return _file(mermaid(_picture(project, order)), "text/plain", f"order-{order.id[:8]}.mmd")
@@ -53,7 +53,7 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
             "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
             "timeline": map(as_mapping, history(epoch)),
             "journal": (
-                {**request_record(project, entry), "raw": b64encode(_readable(entry.request)).decode()}
+                {**request_record(project, entry), "raw": b64encode(_truncate_binary(entry.request)).decode()}
                 for entry in epoch.journal.entries()
             ),
             "actions": map(as_plain, epoch.journal.actions()),
@@ -67,11 +67,11 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
 
 
 def _picture(project: Project, order: Order) -> Sequence:
-    return sequence(history(project.epoch, order.id), due_of(project, order))
+    return sequence(history(project.epoch, order.id), due_events(project, order))
 
 
-def _readable(body: bytes) -> bytes:
-    """A body up to its first bytes that are no text: in what comes then, nobody finds secrets."""
+def _truncate_binary(body: bytes) -> bytes:
+    """Truncate a body at its first invalid bytes, after which secrets could not be masked."""
     try:
         body.decode()
     except UnicodeDecodeError as error:

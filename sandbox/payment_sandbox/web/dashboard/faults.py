@@ -1,4 +1,4 @@
-"""The switches for common faults, and the choice of a scenario."""
+"""Switches for common faults, and the selection of a scenario."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,43 +18,43 @@ from payment_sandbox.scenarios.sentences import rule_in_words
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.overview import scenario_record
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, form_page, show, url
 from payment_sandbox.web.routes import route
 
 BAD_REQUEST: Final = 400
 ONLINE: Final = frozenset(
     method.name for method in ALL if any(keys >= PAGE_KEYS for keys in method.capabilities.outcomes)
 )
-"""The methods whose customers act on a page."""
+"""The payment methods with a page for the customer."""
 
 
 class Switch(NamedTuple):
-    """A variation that is switched on and off, and whether it is on."""
+    """A fault switch and its state."""
 
     offer: VariationOffer
     is_on: bool
 
 
 def switches(project: Project) -> list[Switch]:
-    """All switches, as they stand."""
+    """Return all switches with their current state."""
     faults = project.epoch.state.faults
     return [Switch(offer, _is_on(offer, faults)) for offer in offered(OfferedIn.SWITCH).values()]
 
 
 def _is_on(offer: VariationOffer, faults: Faults) -> bool:
-    """Whether its rule is set and can still apply: one for the next call only is used up by it."""
+    """Whether the rule of a switch is set and not used up; some rules apply to a single call."""
     ((kind, (rule,)),) = offer.rules.items()
     known = faults.document.get(kind, [])
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
 
 
-def _switched(offer: VariationOffer, before: Faults) -> Faults:
-    """The faults with a switch pressed; rules set otherwise stay, with their uses."""
+def _toggled(offer: VariationOffer, before: Faults) -> Faults:
+    """Toggle the rule of a switch; other rules remain, with their uses."""
     ((kind, rules),) = offer.rules.items()
     others = [rule for rule in before.document.get(kind, ()) if rule not in rules]
-    # the first rule that matches decides
+    # the first matching rule applies
     return before.with_rules(kind, others if _is_on(offer, before) else [*rules, *others], rules)
 
 
@@ -69,19 +69,19 @@ def post_switch(call: Call, project_id: str) -> Response:
         offer = offered(OfferedIn.SWITCH).get(name or "")
         if offer is None:
             raise Unknown(f"there is no switch {name!r}")
-        project.change_faults(partial(_switched, offer))
-    return go(way_back(call) or url(project, "scenario/"))
+        project.change_faults(partial(_toggled, offer))
+    return redirect(form_page(call) or url(project, "scenario/"))
 
 
 @route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW)
 def get_scenario_view(call: Call, project_id: str) -> Response:
-    """Show the active scenario with its rules, the others, and the faults."""
-    return _shown(call, enter(call, project_id))
+    """Show the active scenario with its rules, the other scenarios, and the faults."""
+    return _scenario_page(call, enter(call, project_id))
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/scenario/", **POSTED)
 def post_scenario(call: Call, project_id: str) -> Response:
-    """Activate a scenario by its name, or one that was pasted as YAML."""
+    """Activate a scenario by name or from YAML."""
     project = enter(call, project_id)
     text = call.request.form.get("yaml", "")
     try:
@@ -94,11 +94,11 @@ def post_scenario(call: Call, project_id: str) -> Response:
             chosen = {"name": call.request.form.get("name", "")}
             choose_scenario(project, Document(chosen), call.site.registry.catalogue)
     except Invalid as invalid:
-        return _shown(call, project, text, invalid.violations)
-    return go(url(project, "scenario/"))
+        return _scenario_page(call, project, text, invalid.violations)
+    return redirect(url(project, "scenario/"))
 
 
-def _shown(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
+def _scenario_page(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
     text, violations = project.masking.text(text), [project.masking.record(each) for each in wrong]
     active = project.epoch.state.scenario
     known = {

@@ -1,4 +1,4 @@
-"""What all pages of the dashboard share: the blueprint, who may enter, headers, and the frame."""
+"""The common parts of all dashboard pages: blueprint, access, headers and page frame."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -19,9 +19,9 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import base_path, takes_snapshot
-from payment_sandbox.web.auth import only_from_here, without_secrets
+from payment_sandbox.web.auth import same_site_only, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.notices import (
     NAME,
@@ -36,16 +36,22 @@ from payment_sandbox.web.dashboard.signing_in import (
     FOREIGN_FORM,
     OLD_FORM,
     OTHER_FORM,
+    form_problem,
     form_token,
     is_open,
     may_see,
     visible_projects,
-    why_wrong_form,
 )
-from payment_sandbox.web.dashboard.verdict import counts, known_review, left, moment_of_day, with_mistakes
+from payment_sandbox.web.dashboard.verdict import (
+    available_review,
+    counts,
+    moment_of_day,
+    orders_with_mistakes,
+    period_in_words,
+)
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run, with_headers
+from payment_sandbox.web.faces import CallNext, Face, held_webhooks, let_others_run, with_headers
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 
@@ -54,11 +60,11 @@ ASSETS: Final = {
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-PATH_MARKS: Final = frozenset("[._")  # a word with one of them is the path of a field
+PATH_MARKS: Final = frozenset("[._")  # a word with such a character is the path of a field
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 REMARKS: Final = {
-    "before": "That page of the list no longer exists, so this is its beginning.",
-    "sort": "There is no such sort order, so the newest come first.",
+    "before": "That page of the list no longer exists; this is the first page.",
+    "sort": "There is no such sort order; the newest orders come first.",
 }
 ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 12
@@ -96,15 +102,15 @@ VIEWS: Final = {
 dashboard = Blueprint("dashboard", __name__, template_folder="templates")
 
 
-def only_whole_forms(call: Call, go_on: GoOn) -> Response:
-    """Refuse forms of which a part was dropped while they were read."""
+def only_whole_forms(call: Call, call_next: CallNext) -> Response:
+    """Refuse forms over the size limit, which would be parsed incompletely."""
     if not takes_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
-    return go_on(call)
+    return call_next(call)
 
 
-class SignInNeeded(Exception):
-    """This browser may not see the project."""
+class SignInRequired(Exception):
+    """The browser has to sign in to see the project."""
 
 
 dashboard.add_app_template_filter(shown_euros, "euros")
@@ -113,57 +119,57 @@ dashboard.add_app_template_global(fault_in_words, "fault_name")
 
 @dashboard.app_template_filter("clock")
 def clock_text(at: datetime | str) -> str:
-    """A time for people, to the second."""
+    """Format a time to the second."""
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     return f"{moment.day} {moment:%b %Y %H:%M:%S}"
 
 
 @dashboard.app_template_filter("day")
 def day_text(at: str) -> str:
-    """The day of a time, in full."""
+    """Format the day of a time, with the weekday."""
     moment = datetime.fromisoformat(at)
     return f"{moment:%A} {moment.day} {moment:%B %Y}"
 
 
 @dashboard.app_template_filter("moment_of_day")
 def moment_of_text(at: str, now: datetime) -> str:
-    """The time of day of an event; with its day if that is not today."""
+    """Format the time of day of an event, with the day unless it is today."""
     return moment_of_day(datetime.fromisoformat(at), now)
 
 
 @dashboard.app_template_filter("sentence")
 def sentence(text: str) -> str:
-    """A text that begins like a sentence; the names in it stay as they are."""
+    """Capitalize the first word of a text, unless it is the path of a field."""
     first = text.partition(" ")[0]
     return text if PATH_MARKS.intersection(first) else f"{text[:1].upper()}{text[1:]}"
 
 
 @dashboard.app_template_filter("short")
 def short(path: str) -> str:
-    """A path for people: of long ids, the beginning is enough to tell them apart."""
+    """Shorten the ids in a path to their first characters."""
     return UUID.sub(r"\1…", path)
 
 
 @dashboard.app_template_filter("evidence")
 def evidence(line: str) -> str:
-    """A call or an attempt of a finding, for people: without fractions of seconds, and with short ids."""
+    """Format a call or an attempt of a finding, without fractions of seconds and with short ids."""
     at, _, what = line.partition("  ")
     return f"{clock_text(at)}  {short(what).replace(' -> ', ' → ')}" if what else short(line)
 
 
 def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
-    """The project of a page, after running everything that is due.
+    """Find the project of a page, and run its due events.
 
     Raises:
-        SignInNeeded: this browser has to sign in first.
+        SignInRequired: the browser has to sign in first.
         Unknown: there is no such project.
-        RequestRefused: 403, a post that does not come from our forms; 400, it has impossible characters.
+        RequestRefused: 403, the post comes from another form than ours; 400, it has invalid characters.
     """
     project = call.site.registry.find_by_id(project_id)
     if project is None or not may_see(call, project):
         if is_open(call):
             raise Unknown("there is no such project")
-        raise SignInNeeded
+        raise SignInRequired
     if call.request.method == "POST":
         _refuse_wrong_form(call, project_id)
     if catches_up:
@@ -174,16 +180,16 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
 
 
 def _refuse_wrong_form(call: Call, project_id: str) -> None:
-    why = why_wrong_form(call, project_id)
-    if why:
-        raise RequestRefused(403, why)
+    problem = form_problem(call, project_id)
+    if problem:
+        raise RequestRefused(403, problem)
     for values in call.request.form.listvalues():
         if any(NOT_TEXT.search(value) for value in values):
             raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
 
 
 def order_name(project: Project, order_id: str | None) -> str:
-    """What people call an order: the shop's number, masked, or the beginning of its id."""
+    """Return the display name of an order: the shop's number, masked, or the first characters of its id."""
     order = project.epoch.store.order(order_id or "")
     if order is not None and order.refund_of_order_id is not None:
         return f"Refund {euros(order.amount_cents)} of {order_name(project, order.refund_of_order_id)}"
@@ -192,21 +198,21 @@ def order_name(project: Project, order_id: str | None) -> str:
 
 
 def url(project: Project, path: str = "", **query: str | None) -> str:
-    """The address of a page of a project."""
+    """Build the path of a page of a project."""
     given = {name: value for name, value in query.items() if value}
     base = base_path(project)
     return f"{base}/dashboard/{project.project_id}/{path}{'?' if given else ''}{urlencode(given)}"
 
 
 def show(call: Call, template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
-    """A page of a project, in its frame."""
-    known = known_review(project, may_wait=LIVE in call.request.headers)
+    """Render a page of a project in the frame."""
+    known = available_review(project, may_wait=LIVE in call.request.headers)
     body = call.site.render(
         f"dashboard/{template}.html",
         project=project,
         projects=_menu(call, project),
         url=lambda path="", **query: url(project, path, **query),
-        named=lambda order_id: order_name(project, order_id),
+        order_name=lambda order_id: order_name(project, order_id),
         view=view,
         views=VIEWS,
         token=form_token(call, project.project_id),
@@ -217,13 +223,13 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
         tomorrow=project.now() + timedelta(days=1),
         agenda=agenda_rows(project),
         counts=counts(known),
-        marked=with_mistakes(known),
-        is_whole=known is not None,
+        orders_with_mistakes=orders_with_mistakes(known),
+        is_reviewed=known is not None,
         ahead=_ahead(project),
-        moves_so_far=project.epoch.advance_log,
-        faults_on=project.epoch.state.faults.active,
+        events_so_far=project.epoch.advance_log,
+        active_faults=project.epoch.state.faults.active,
         notice=notice_for(project, call.request.args.get(NAME)),
-        here=without_notice(call.request.full_path.rstrip("?")),
+        current_page=without_notice(call.request.full_path.rstrip("?")),
         refresh_ms=_refresh_ms(call, project),
         event=project.events.number,
         **more,
@@ -232,15 +238,15 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
 
 
 def _ahead(project: Project) -> str:
-    """How far sandbox time is from real time, in words; empty if they agree."""
-    apart = project.now() - project.services.real.wall_now()
-    if abs(apart) < timedelta(minutes=1):
+    """Format the difference between sandbox time and real time; empty if it is small."""
+    offset = project.now() - project.services.real.wall_now()
+    if abs(offset) < timedelta(minutes=1):
         return ""
-    return f"{left(abs(apart))} {'ahead' if apart > timedelta() else 'behind'}"
+    return f"{period_in_words(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
 
 
 def _refresh_ms(call: Call, project: Project) -> int:
-    """How long an open page waits before it is renewed: long if many are open, or if it takes long."""
+    """Return the refresh interval of open pages, which grows with their number and rendering time."""
     begun = call.real_at
     took = project.services.real.wall_now() - begun if begun is not None else timedelta()
     by_time = REFRESH_PER_TIME_TAKEN * took / timedelta(milliseconds=1)
@@ -249,32 +255,32 @@ def _refresh_ms(call: Call, project: Project) -> int:
 
 
 def _menu(call: Call, project: Project) -> list[Project]:
-    """The projects of the menu: this one, and the newest others; a test suite creates thousands."""
+    """Return the projects of the menu: this one and the newest others, as test suites create thousands."""
     others = (other for other in reversed(visible_projects(call)) if other is not project)
     return [project, *islice(others, MENU_MAX)]
 
 
 def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
-    """What is due next."""
+    """Return the next due events."""
     epoch = project.epoch
-    due = (due for due in epoch.timeline.first() if applies(epoch, due))
+    due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
     return [event(entry) for entry in islice(due, most)]
 
 
-def way_back(call: Call) -> str:
-    """The page of the dashboard that a form was on; empty if it does not say."""
+def form_page(call: Call) -> str:
+    """Return the page that a form names as its own; empty if it names none."""
     return own_path(call, call.request.form.get("back", ""))
 
 
-def known_only(args: Mapping[str, str], **is_known: Callable[[str], object]) -> tuple[dict[str, str], str]:
-    """The query of a list without values that it cannot go by, and what to say of those."""
+def valid_query(args: Mapping[str, str], **is_known: Callable[[str], object]) -> tuple[dict[str, str], str]:
+    """Return the query of a list without invalid values, and a remark about these."""
     wrong = [name for name, knows in is_known.items() if args.get(name) and not knows(args[name])]
-    kept = {name: value for name, value in args.items() if value and name not in wrong}
-    return kept, " ".join(REMARKS[name] for name in wrong)
+    valid = {name: value for name, value in args.items() if value and name not in wrong}
+    return valid, " ".join(REMARKS[name] for name in wrong)
 
 
 def own_path(call: Call, address: str) -> str:
-    """The address if it is a page of the dashboard, else empty: nobody is led elsewhere."""
+    """Return the address if it is a page of the dashboard, or else an empty text; prevents open redirects."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -288,25 +294,25 @@ def own_path(call: Call, address: str) -> str:
 
 
 def ask_to_sign_in(call: Call) -> Response:
-    """Lead to the sign-in, and back."""
-    wanted = (
+    """Redirect to the sign-in page, which redirects back afterwards."""
+    requested = (
         call.request.full_path.rstrip("?")
         if call.request.method == "GET"
         else f"{call.site.base_path}/dashboard/"
     )
-    return go(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': wanted})}")
+    return redirect(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': requested})}")
 
 
 def refuse(call: Call, error: Exception) -> Response:
-    """Say what is wrong, as a page for browsers and as JSON for others."""
-    if isinstance(error, SignInNeeded):
+    """Answer refusals with a page for browsers and with JSON for other clients."""
+    if isinstance(error, SignInRequired):
         return ask_to_sign_in(call)
     answer = answer_for(call, error)
     if not isinstance(error, Refusal | Invalid | RequestRefused) or not is_browser(call.request):
         return answer
-    beside = _beside_the_form(call, answer.get_json()["error"])
-    if beside is not None:
-        return beside
+    redirected = _redirect_to_form(call, answer.get_json()["error"])
+    if redirected is not None:
+        return redirected
     shown = answer.get_json()["error"]
     details = {
         "error": shown,
@@ -319,12 +325,12 @@ def refuse(call: Call, error: Exception) -> Response:
     return Response(body, status=answer.status_code, content_type=HTML)
 
 
-def _beside_the_form(call: Call, error: Mapping[str, Any]) -> Response | None:
-    """The page that a refused form was on, with what was typed and why it was refused."""
-    project, back = call.owner, way_back(call)
+def _redirect_to_form(call: Call, error: Mapping[str, Any]) -> Response | None:
+    """Redirect to the page of a refused form, which then shows the input and the reason."""
+    project, back = call.owner, form_page(call)
     if call.request.method != "POST" or project is None or not back:
         return None
-    return go(with_notice(project, back, refusal(project, error, call.request.form)))
+    return redirect(with_notice(project, back, refusal(project, error, call.request.form)))
 
 
 @route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
@@ -337,40 +343,40 @@ def get_asset(call: Call, name: str) -> Response:
 
 @cache
 def asset(name: str) -> bytes:
-    """A file that pages refer to."""
+    """Read a file that pages refer to."""
     return files("payment_sandbox.web.dashboard").joinpath("assets", name).read_bytes()
 
 
 LIVE: Final = "Sandbox-Live"
-"""The header with which an open page renews itself; whoever opens a page gets a fresh one."""
+"""The header with which an open page refreshes itself; requests without it get an uncached page."""
 
 OK: Final = 200
 CROWD_MIN: Final = 9
 SHARE_OF_REFRESH: Final = 0.25
 PAGES_MAX: Final = 16
 LIVE_PAGES: Final[Slot[OrderedDict[str, tuple[float, bytes]]]] = Slot(OrderedDict)
-"""The pages of a busy project that were rendered a moment ago, oldest first: when, and the page."""
+"""The recently rendered pages of a busy project, oldest first: the time and the page."""
 
 
-def shared_pages(call: Call, go_on: GoOn) -> Response:
-    """Answer with a page that was rendered a moment ago; keep a new one for those who ask next."""
+def shared_pages(call: Call, call_next: CallNext) -> Response:
+    """Answer with a recently rendered page, or cache a new one."""
     project = _crowded_project(call)
     if project is None:
-        return go_on(call)
+        return call_next(call)
     pages = project.epoch.slots.of(LIVE_PAGES)
     shared = pages.get(_key(call))
-    if shared is not None and _now(project) - shared[0] <= _fresh_for(project):
+    if shared is not None and _now(project) - shared[0] <= _age_seconds_max(project):
         return Response(shared[1], content_type=HTML)
-    response = go_on(call)
+    response = call_next(call)
     if response.status_code == OK and response.mimetype == "text/html":
-        _keep(project, pages, _key(call), response.get_data())
+        _cache(project, pages, _key(call), response.get_data())
     return response
 
 
-def _keep(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: str, page: bytes) -> None:
+def _cache(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: str, page: bytes) -> None:
     now = _now(project)
-    for other, (at_seconds, _) in list(pages.items()):  # a copy, because other threads keep pages, too
-        if now - at_seconds > _fresh_for(project):
+    for other, (at_seconds, _) in list(pages.items()):  # a copy, because other threads cache pages, too
+        if now - at_seconds > _age_seconds_max(project):
             pages.pop(other, None)
     pages[key] = (now, page)
     while len(pages) > PAGES_MAX:
@@ -378,7 +384,7 @@ def _keep(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: s
 
 
 def _crowded_project(call: Call) -> Project | None:
-    """The project whose page renews itself, if many pages of it are open."""
+    """Return the project of a page that refreshes itself, if many of its pages are open."""
     if call.request.method != "GET" or LIVE not in call.request.headers:
         return None
     project = call.site.registry.find_by_id(call.values.get("project_id", ""))
@@ -395,14 +401,14 @@ def _now(project: Project) -> float:
     return project.services.real.monotonic_seconds()
 
 
-def _fresh_for(project: Project) -> float:
+def _age_seconds_max(project: Project) -> float:
     return SHARE_OF_REFRESH * REFRESH_MS_PER_WATCHER * project.events.watchers / 1000
 
 
 MIDDLEWARES: Final = (
     let_others_run,
     with_headers(HEADERS),
-    only_from_here,
+    same_site_only,
     without_secrets,
     only_whole_forms,
     shared_pages,

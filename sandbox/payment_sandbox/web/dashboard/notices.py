@@ -1,4 +1,4 @@
-"""What a page says after a form was sent: what was done, or why it was refused, with what was typed."""
+"""Notices after the submission of a form: the result, or the reason for a refusal, with the input."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
 NOTICES_MAX: Final = 50
-NAME: Final = "notice"  # in the address of the page that shows it
-MOMENT: Final = "at"  # in the address of an order as it was earlier
-TYPED: Final = ("action", "amount", "description", "url", "body", "after")  # what a form shows again
+NAME: Final = "notice"  # the query parameter with the name of a notice
+MOMENT: Final = "at"  # the query parameter with an earlier moment of an order
+RESTORED_FIELDS: Final = ("action", "amount", "description", "url", "body", "after")  # of a refused form
 TYPED_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
 WORDS_OF: Final = {
@@ -30,18 +30,18 @@ WORDS_OF: Final = {
 
 
 class Notice(NamedTuple):
-    """A sentence after a form was sent; of a refusal, with the form as it was typed."""
+    """A message after the submission of a form; a refusal also has the input."""
 
     text: str
-    orders: Sequence[str] = ()  # that it is about
+    orders: Sequence[str] = ()  # the ids of the orders concerned
     is_refusal: bool = False
     typed: Mapping[str, str] = {}
-    is_move: bool = False  # of the clock; it can be taken back
-    aim: Mapping[str, str] = {}  # of a move that stopped early, to go on with it
+    is_move: bool = False  # of the clock, which can be undone
+    target: Mapping[str, str] = {}  # of a move that stopped early, to continue it
 
 
 def shown_euros(cents: int | None) -> str:
-    """An amount for people."""
+    """Format an amount in euros; empty for None."""
     return "" if cents is None else euros(cents)
 
 
@@ -50,7 +50,7 @@ NOTICES: Final[Slot[OrderedDict[str, Notice]]] = Slot(OrderedDict)
 
 
 def with_notice(project: Project, address: str, notice: Notice) -> str:
-    """The address of a page of the project that shows this notice."""
+    """Store a notice, and add its name to the address of the page."""
     notices = project.slots.of(NOTICES)
     name = token_urlsafe(6)
     notices[name] = notice
@@ -62,20 +62,20 @@ def with_notice(project: Project, address: str, notice: Notice) -> str:
 
 
 def without_notice(address: str) -> str:
-    """The address of a page without its notice, as it is now, to come back to."""
+    """Return the address of a page without a notice and an earlier moment."""
     parts = urlsplit(address)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in (NAME, MOMENT)]
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
 def notice_for(project: Project, name: str | None) -> Notice | None:
-    """The notice that the address of a page names, if it is one of this project's."""
+    """Find a notice of the project by its name."""
     return project.slots.of(NOTICES).get(name or "")
 
 
-def moved(project: Project, done: AdvanceResult, aim: Mapping[str, str]) -> Notice:
-    """What a move of the clock did; of one that stopped early, what it waited for, and how it goes on."""
-    happened = _counted(done.events)
+def move_notice(project: Project, done: AdvanceResult, target: Mapping[str, str]) -> Notice:
+    """Describe a move of the clock; after an early stop, the reason and the remaining target."""
+    happened = _count_events(done.events)
     orders = list(dict.fromkeys(event["order_id"] for event in done.events if event.get("order_id")))
     to = short_moment(done.ended, done.begun)
     if not done.stopped:
@@ -84,12 +84,12 @@ def moved(project: Project, done: AdvanceResult, aim: Mapping[str, str]) -> Noti
         return Notice(
             f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN], is_move=True
         )
-    text = f"Stopped at {to}: {_waited_for(project, done)}: go on, or undo."
-    return Notice(text, (), True, is_move=True, aim=_still_to_go(done, aim))
+    text = f"Stopped at {to}: {_why_stopped(project, done)}: continue or undo."
+    return Notice(text, (), True, is_move=True, target=_remaining_target(done, target))
 
 
-def _waited_for(project: Project, done: AdvanceResult) -> str:
-    """Why a move took so long: the shop's time for each webhook, as far as it has answered any."""
+def _why_stopped(project: Project, done: AdvanceResult) -> str:
+    """Explain why a move took long: the shop's average response time to webhooks, if it answered any."""
     took_ms = [
         attempt.reply.duration_ms
         for delivery in project.epoch.store.deliveries()
@@ -98,23 +98,25 @@ def _waited_for(project: Project, done: AdvanceResult) -> str:
     ]
     webhooks = len(took_ms) + len(done.under_way)
     if not took_ms:
-        return f"your shop has not answered {_these(webhooks)} yet"
-    return f"your shop takes {sum(took_ms) / len(took_ms) / 1000:.2g} s for each of {_these(webhooks)}"
+        return f"your shop has not answered {_count_webhooks(webhooks)} yet"
+    return (
+        f"your shop takes {sum(took_ms) / len(took_ms) / 1000:.2g} s for each of {_count_webhooks(webhooks)}"
+    )
 
 
-def _these(webhooks: int) -> str:
+def _count_webhooks(webhooks: int) -> str:
     return f"{webhooks} webhook{'' if webhooks == 1 else 's'}"
 
 
-def _still_to_go(done: AdvanceResult, aim: Mapping[str, str]) -> Mapping[str, str]:
-    """The same aim, from where the move stopped."""
-    if "by" not in aim:
-        return aim
-    return {"to": Period.parse(aim["by"]).after(done.begun).isoformat()}
+def _remaining_target(done: AdvanceResult, target: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the target for the rest of a move: a period becomes a time."""
+    if "by" not in target:
+        return target
+    return {"to": Period.parse(target["by"]).after(done.begun).isoformat()}
 
 
-def _counted(events: Sequence[Mapping[str, Any]]) -> str:
-    """What happened, counted by kind."""
+def _count_events(events: Sequence[Mapping[str, Any]]) -> str:
+    """Summarize the events by kind."""
     kinds = Counter(str(event.get("kind")) for event in events)
     if not kinds:
         return "nothing was due"
@@ -128,19 +130,19 @@ def _words(kind: str, count: int) -> str:
 
 
 def short_moment(moment: datetime, before: datetime) -> str:
-    """A time of day; with the date if that differs."""
+    """Format a time of day, with the date if it differs."""
     return f"{moment:%H:%M:%S}" if moment.date() == before.date() else f"{moment.day} {moment:%b %H:%M}"
 
 
-def answered(project: Project, order_id: str) -> Notice:
-    """What the shop answered to the webhooks of an order."""
+def answer_notice(project: Project, order_id: str) -> Notice:
+    """Describe the shop's answers to the webhooks of an order."""
     attempts = [
         attempt for delivery in project.epoch.store.deliveries_of(order_id) for attempt in delivery.attempts
     ]
     is_bad = not attempts or not all(attempt.reply.is_delivered for attempt in attempts)
     text = " and ".join(dict.fromkeys(_answer(attempt.reply) for attempt in attempts)) or "nothing yet"
     if attempts and all(attempt.is_withheld for attempt in attempts):
-        return Notice(f"A test order was paid, but your shop has heard nothing: {text}.", (order_id,), True)
+        return Notice(f"A test order was paid, but your shop received no webhook: {text}.", (order_id,), True)
     text = project.masking.text(f"A test order was paid, and your shop answered {text}.")
     return Notice(text, (order_id,), is_bad)
 
@@ -152,9 +154,9 @@ def _answer(reply: Reply) -> str:
 
 
 def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
-    """Why a form was refused, with what was typed."""
+    """Explain why a form was refused, and store its input."""
     violations = [violation["message"] for violation in error["violations"]]
     text = in_euros("; ".join(dict.fromkeys(violations)) or str(error["value"]))
-    typed = {name: project.masking.text(form[name])[:TYPED_MAX] for name in TYPED if name in form}
+    typed = {name: project.masking.text(form[name])[:TYPED_MAX] for name in RESTORED_FIELDS if name in form}
     text = project.masking.text(f"{text[:1].upper()}{text[1:]}")
     return Notice(text, (), True, typed)

@@ -1,4 +1,4 @@
-"""Orders: the list, and one order with its picture and the buttons for what is possible now."""
+"""The list of orders, and the page of an order with its diagram and possible actions."""
 
 from datetime import timedelta
 from functools import partial
@@ -13,10 +13,10 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.find_orders import SORTS, Wanted, count_orders, find_orders
+from payment_sandbox.operations.find_orders import SORTS, OrderFilter, count_orders, find_orders
 from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import told
+from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.operations.recipes import play, playable
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
@@ -29,11 +29,9 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.answers.control import journal_summary
 from payment_sandbox.web.answers.overview import order_overview, order_row
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import faults
-from payment_sandbox.web.dashboard.again import made_by_hand, ways_again
-from payment_sandbox.web.dashboard.copies import creation_of, curl, pretty, test_code
 from payment_sandbox.web.dashboard.frame import (
     ORDER,
     ORDERS,
@@ -41,22 +39,24 @@ from payment_sandbox.web.dashboard.frame import (
     VIEW,
     dashboard,
     enter,
-    known_only,
+    form_page,
     show,
     url,
-    way_back,
+    valid_query,
 )
-from payment_sandbox.web.dashboard.notices import MOMENT, answered, with_notice
+from payment_sandbox.web.dashboard.notices import MOMENT, answer_notice, with_notice
 from payment_sandbox.web.dashboard.reproductions import reproduction
+from payment_sandbox.web.dashboard.snippets import creation_of, curl, pretty, test_code
 from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, moment, verdict
+from payment_sandbox.web.dashboard.what_if import create_manual_order, what_if_options
 from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
 ROWS_SHOWN: Final = 50
-ROWS_SHOWN_MAX: Final = 5000  # of one picture
+ROWS_SHOWN_MAX: Final = 5000  # of a diagram
 NUMBER_LENGTH_MAX: Final = 9
-ANSWER_SECONDS: Final = 12.0  # two webhooks that take as long as they may
+ANSWER_SECONDS: Final = 12.0  # two webhooks with the longest possible response times
 REQUESTS_SHOWN: Final = 8
 CUSTOMERS: Final = {"customer visit", "customer pay", "customer choose"}
 LABELS: Final = {
@@ -110,49 +110,51 @@ TEST_ORDER: Final = {
 def get_orders_view(call: Call, project_id: str) -> Response:
     """Show the orders, newest first."""
     project = enter(call, project_id)
-    return _shown(call, project, None)
+    return _orders_page(call, project, None)
 
 
 @route(dashboard, "POST", ORDERS, **POSTED)
 def post_test_order(call: Call, project_id: str) -> Response:
-    """Create a test order, so that there is something to pay."""
+    """Create a test order."""
     project = enter(call, project_id)
     call.hold_webhooks()
-    order = made_by_hand(project, TEST_ORDER, {})
-    return go(url(project, f"orders/{order.id}/"))
+    order = create_manual_order(project, TEST_ORDER, {})
+    return redirect(url(project, f"orders/{order.id}/"))
 
 
 @route(dashboard, "POST", f"{ORDERS}in-a-state/", **POSTED)
 def post_order_in_a_state(call: Call, project_id: str) -> Response:
-    """Create a test order, and bring it to a state."""
+    """Create a test order in a given state."""
     project = enter(call, project_id)
-    order = play(project, call.request.form.get("recipe", ""), lambda body: made_by_hand(project, body, {}))
-    return go(url(project, f"orders/{order.id}/"))
+    order = play(
+        project, call.request.form.get("recipe", ""), lambda body: create_manual_order(project, body, {})
+    )
+    return redirect(url(project, f"orders/{order.id}/"))
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **POSTED)
 def post_test_webhook(call: Call, project_id: str) -> Response:
-    """Pay a test order, and say what the shop answered to its webhooks."""
+    """Pay a test order, and show the shop's answers to its webhooks."""
     project = enter(call, project_id)
-    order = play(project, "paid", lambda body: made_by_hand(project, body, {}))
+    order = play(project, "paid", lambda body: create_manual_order(project, body, {}))
     project.settle(ANSWER_SECONDS, orders=[order.id])
-    back = way_back(call) or url(project, "webhooks/")
-    return go(with_notice(project, back, answered(project, order.id)))
+    back = form_page(call) or url(project, "webhooks/")
+    return redirect(with_notice(project, back, answer_notice(project, order.id)))
 
 
 @route(dashboard, "GET", ORDER, **VIEW)
 def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
-    """Show everything about one order."""
+    """Show the page of an order."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
     if order.refund_of_order_id is not None:
-        return go(url(project, f"orders/{order.refund_of_order_id}/"))
-    return _shown(call, project, order)
+        return redirect(url(project, f"orders/{order.refund_of_order_id}/"))
+    return _orders_page(call, project, order)
 
 
 @route(dashboard, "POST", f"{ORDER}act/", **POSTED)
 def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
-    """Act as the customer, the bank, the screening, the processor, or the merchant by hand."""
+    """Act as the customer, the bank, the screening, the processor or the merchant."""
     project = enter(call, project_id)
     actor, _, name = call.request.form.get("action", "").partition(" ")
     amount_cents = typed_cents(call, "amount")
@@ -164,11 +166,11 @@ def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
         data = read(ACT, {"actor": actor, "action": name, **given})
         act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
-    return go(way_back(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
+    return redirect(form_page(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
 
 
 def typed_cents(call: Call, field: str) -> int | None:
-    """An amount typed as euros, such as 12.95; None if the field is empty.
+    """Parse an amount in euros, such as 12.95; None if the field is empty.
 
     Raises:
         Invalid: not an amount.
@@ -185,13 +187,13 @@ def typed_cents(call: Call, field: str) -> int | None:
     return cents
 
 
-def due_of(project: Project, order: Order) -> list[PictureDue]:
-    """What is due for an order, for its picture."""
+def due_events(project: Project, order: Order) -> list[PictureDue]:
+    """Return the due events of an order for its diagram."""
     return [PictureDue(due.at, due.item.kind.replace("-", " ")) for due in dues_of(project.epoch, order)]
 
 
 def link_of(project: Project, happening: Happening) -> str | None:
-    """The page with headers and bodies of a request or webhook."""
+    """Return the URL of the page of a request or webhook; None for other happenings."""
     if happening.kind in ("request", "response"):
         return url(project, f"requests/{happening.id.partition('/')[0]}/")
     if happening.kind in ("webhook", "webhook-response"):
@@ -199,9 +201,9 @@ def link_of(project: Project, happening: Happening) -> str | None:
     return None
 
 
-def _shown(call: Call, project: Project, order: Order | None) -> Response:
-    args, remark = known_only(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
-    wanted = Wanted(*map(args.get, Wanted._fields))
+def _orders_page(call: Call, project: Project, order: Order | None) -> Response:
+    args, remark = valid_query(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
+    wanted = OrderFilter(*map(args.get, OrderFilter._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
@@ -223,12 +225,12 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         recipes=playable(project.settings.mode),
         requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
         switches=faults.switches(project),
-        **(_one(call, project, order) if order is not None else _none(call, project)),
+        **(_order_values(call, project, order) if order is not None else _empty_values(call, project)),
     )
 
 
-def _none(call: Call, project: Project) -> dict[str, Any]:
-    """What stands beside the list as long as no order is chosen."""
+def _empty_values(call: Call, project: Project) -> dict[str, Any]:
+    """Return the values of the page without a selected order."""
     return {
         "order": None,
         "steps": first_steps(project),
@@ -236,15 +238,15 @@ def _none(call: Call, project: Project) -> dict[str, Any]:
     }
 
 
-def _number_asked(call: Call, most: int) -> int | None:
-    """How many happenings the page shall look back to; None if it shows the present."""
-    asked = call.request.args.get(MOMENT, "")
-    is_earlier = asked.isascii() and asked.isdecimal() and len(asked) < NUMBER_LENGTH_MAX
-    return int(asked) if is_earlier and 0 < int(asked) <= most else None
+def _requested_moment(call: Call, most: int) -> int | None:
+    """Return the number of happenings up to the requested moment; None for the present."""
+    text = call.request.args.get(MOMENT, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) < NUMBER_LENGTH_MAX
+    return int(text) if is_number and 0 < int(text) <= most else None
 
 
-def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
-    """Everything that the page of an order shows of it."""
+def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
+    """Return the values of the page of an order."""
     known, created = verdict(project, order), creation_of(project, order)
     overview, reproduced = order_overview(project, order), reproduction(project, order, known.findings)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
@@ -255,7 +257,7 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "verdict": known,
         "overview": overview,
         "possible": possible,
-        "acts": [act for act in possible if act in LABELS],
+        "simulated_actions": [action for action in possible if action in LABELS],
         "look": look_of(order),
         "labels": LABELS,
         "offered": offered(project.settings, order),
@@ -264,32 +266,33 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "test_code": reproduced or test_code(project, order),
         "is_reproduced": reproduced is not None,
         "pretty": pretty,
-        **_story(call, project, order, known),
-        **ways_again(project, order, created),
+        **_history_values(call, project, order, known),
+        **what_if_options(project, order, created),
     }
 
 
-def _story(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
-    """What happened to an order, as a picture and as text, now or until an earlier moment."""
-    happenings = told(project.epoch, order.id, known.findings)
+def _history_values(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
+    """Return the history of an order as a diagram and as text, up to now or an earlier moment."""
+    happenings = describe_history(project.epoch, order.id, known.findings)
     link = partial(link_of, project)
     is_whole = call.request.args.get("rows") == "all"
-    most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
-    whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
-    shown = happenings[-most:]
-    left_out, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
+    rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
+    full_url = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
+    shown = happenings[-rows_max:]
+    omitted, number = len(happenings) - len(shown), _requested_moment(call, len(happenings))
     past = frozenset(each.id for each in happenings[:number]) if number else None
-    picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
+    events = due_events(project, order)
+    diagram = sequence(folded(happenings), events, link, rows_max=rows_max, full_url=full_url, past=past)
     return {
         "happenings": shown,
-        "left_out": left_out,
-        "moments": range(left_out + 1, len(happenings) + 1),
+        "omitted": omitted,
+        "moments": range(omitted + 1, len(happenings) + 1),
         "moment": moment(project, order, happenings, number, known.beliefs) if happenings else None,
-        "whole": whole,
+        "full_url": full_url,
         "link": link,
-        "story": picture,
+        "diagram": diagram,
         "lanes": LANES,
-        "picture": svg(picture, title=f"What happened to order {order.id}"),
+        "picture": svg(diagram, title=f"What happened to order {order.id}"),
     }
 
 
@@ -315,14 +318,14 @@ FIRST_CALLS: Final = {
 
 
 class FirstStep(NamedTuple):
-    """Something to do first, and whether it is done."""
+    """A step of the introduction, and whether it is done."""
 
     label: str
     is_done: bool
 
 
 def first_steps(project: Project) -> list[FirstStep]:
-    """The three steps; none once all are done."""
+    """Return the steps of the introduction; empty if all are done."""
     store = project.epoch.store
     is_answered = any(delivery.outcome == DeliveryState.DELIVERED for delivery in store.deliveries())
     steps = [
@@ -334,7 +337,7 @@ def first_steps(project: Project) -> list[FirstStep]:
 
 
 def first_calls(server_url: str) -> dict[str, str]:
-    """How a shop makes its first order, by language."""
+    """Return the code that creates a first order, by language."""
     return {
         name: call.format(url=f"{server_url}/v1/orders/", body=FIRST_BODY)
         for name, call in FIRST_CALLS.items()
@@ -342,7 +345,7 @@ def first_calls(server_url: str) -> dict[str, str]:
 
 
 def _has_moved(project: Project) -> bool:
-    """Whether the clock is not where it began."""
+    """Whether the clock was moved since the start."""
     start = project.identity.start.at
     if start is not None and not project.epoch.state.clock.running:
         return project.now() != start

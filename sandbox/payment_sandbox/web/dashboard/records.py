@@ -1,4 +1,4 @@
-"""What happened, in detail: webhooks, requests, the journal, the review, stored cards and QR codes."""
+"""The pages of webhooks, requests, the journal, the review, coverage, stored cards and QR codes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,8 +22,8 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_body,
     standard_url,
 )
-from payment_sandbox.operations.ends import play_end, playable_ends
-from payment_sandbox.operations.in_words import asked, refusal, status_in, why_refused
+from payment_sandbox.operations.in_words import describe_call, refusal, status_in, why_refused
+from payment_sandbox.operations.outcomes import play_outcome, playable_outcomes
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
@@ -45,24 +45,24 @@ from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.answers.qr import QrForm
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.again import made_by_hand
-from payment_sandbox.web.dashboard.copies import command, curl, pretty
 from payment_sandbox.web.dashboard.frame import (
     LIVE,
     POSTED,
     VIEW,
     dashboard,
     enter,
-    known_only,
+    form_page,
     show,
     url,
-    way_back,
+    valid_query,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.dashboard.orders import typed_cents
-from payment_sandbox.web.dashboard.verdict import kinds, known_review, moment_of_day
+from payment_sandbox.web.dashboard.snippets import command, curl, pretty
+from payment_sandbox.web.dashboard.verdict import available_review, group_findings, moment_of_day
+from payment_sandbox.web.dashboard.what_if import create_manual_order
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
@@ -73,7 +73,7 @@ OUTCOMES: Final = {
     DeliveryState.FAILED.value: "gave up",
     LOST: "lost (fault)",
 }
-LATER: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
+DELAYS: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
 CALL_KINDS: Final = {"2xx": "done", "3xx": "not changed", "4xx": "refused", "5xx": "failed", "cut": "cut"}
 PROJECT: Final = "/dashboard/<project_id>"
 STORABLE: Final = {name: card for name, card in CARDS.items() if card.refusal is None}
@@ -83,13 +83,13 @@ QR_FORM: Final = QrForm()
 
 
 class WebhookFilter(NamedTuple):
-    """Which webhooks to show; empty means any."""
+    """A filter of webhooks; an empty field matches any."""
 
     state: str  # one of OUTCOMES
     text: str  # in the order's number or id, or in the status
 
-    def has(self, project: Project, delivery: Delivery) -> bool:
-        """Whether a webhook is one of them."""
+    def matches(self, project: Project, delivery: Delivery) -> bool:
+        """Whether the filter matches a webhook."""
         if self.state not in ("", delivery.outcome):
             return False
         order = project.epoch.store.order(delivery.order_id) if self.text else None
@@ -98,18 +98,18 @@ class WebhookFilter(NamedTuple):
 
 
 def summary(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
-    """How far a webhook has come, in a sentence."""
-    known, tries = delivery.outcome, delivery.tries
+    """Describe the progress of a webhook in a sentence."""
+    outcome, tries = delivery.outcome, delivery.tries
     failed = sum(not attempt.reply.is_delivered for attempt in tries)
-    if known == DeliveryState.PENDING:
-        comes = (
-            f"next at {moment_of_day(next_at, now)}" if next_at is not None else "the next one is under way"
+    if outcome == DeliveryState.PENDING:
+        upcoming = (
+            f"next at {moment_of_day(next_at, now)}" if next_at is not None else "the next one is in flight"
         )
-        return f"Pending: {failed} of {DELIVERIES_MAX} attempts failed, {comes}."
-    if known == LOST:
-        return "Lost by a fault: your shop never received it, and the service takes it for delivered."
+        return f"Pending: {failed} of {DELIVERIES_MAX} attempts failed, {upcoming}."
+    if outcome == LOST:
+        return "Lost by a fault: your shop never received it, but the service considers it delivered."
     answer = _answer(tries[-1].reply) if tries else "sent by hand"
-    if known == DeliveryState.FAILED:
+    if outcome == DeliveryState.FAILED:
         return f"Gave up after {failed} attempts: {answer}."
     return f"Delivered{f' at attempt {tries[-1].number}' if failed else ''}: {answer}."
 
@@ -120,28 +120,28 @@ def _answer(reply: Reply) -> str:
     return f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
 
 
-def _next_tries(epoch: Epoch) -> dict[str, datetime]:
-    """When the next attempt of each pending webhook is due, by the webhook's id."""
-    next_tries: dict[str, datetime] = {}
+def _next_attempts(epoch: Epoch) -> dict[str, datetime]:
+    """Return the times of the next attempts of pending webhooks, by webhook id."""
+    next_at: dict[str, datetime] = {}
     for due in epoch.timeline:
         if type(due.item) is AttemptDelivery and applies(epoch, due):
-            next_tries.setdefault(due.item.delivery_id, due.at)
-    return next_tries
+            next_at.setdefault(due.item.delivery_id, due.at)
+    return next_at
 
 
 def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str, object]]:
-    """Webhooks with how far they have come."""
+    """Return webhooks with their progress."""
     epoch = project.epoch
-    is_waiting = any(delivery.state is DeliveryState.PENDING for delivery in shown)
-    next_tries = _next_tries(epoch) if is_waiting else {}
+    has_pending = any(delivery.state is DeliveryState.PENDING for delivery in shown)
+    next_at = _next_attempts(epoch) if has_pending else {}
     return [
         {
             **delivery_record(delivery, project.masking),
             "created": timestamp(delivery.created),
             "outcome": delivery.outcome,
-            "tried": len(delivery.tries),
-            "next_at": next_tries[delivery.id].isoformat() if delivery.id in next_tries else None,
-            "summary": summary(delivery, next_tries.get(delivery.id), epoch.now()),
+            "attempt_count": len(delivery.tries),
+            "next_at": next_at[delivery.id].isoformat() if delivery.id in next_at else None,
+            "summary": summary(delivery, next_at.get(delivery.id), epoch.now()),
         }
         for delivery in shown
     ]
@@ -154,8 +154,8 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
     store = project.epoch.store
     wanted = WebhookFilter(*(call.request.args.get(name, "").strip() for name in WebhookFilter._fields))
     deliveries = store.deliveries()
-    newest = (delivery for delivery in reversed(deliveries) if wanted.has(project, delivery))
-    args, remark = known_only(call.request.args, before=store.delivery)
+    newest = (delivery for delivery in reversed(deliveries) if wanted.matches(project, delivery))
+    args, remark = valid_query(call.request.args, before=store.delivery)
     query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
     page = newest_page(newest, query, lambda known: store.delivery(known) is not None)[::-1]
     return show(
@@ -168,13 +168,13 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
         outcomes=OUTCOMES,
         wanted=wanted,
         remark=remark,
-        untold=len(project.epoch.journal.statuses) if not deliveries else 0,
+        unreported=len(project.epoch.journal.statuses) if not deliveries else 0,
     )
 
 
 @route(dashboard, "GET", f"{PROJECT}/webhooks/<delivery_id>/", **VIEW)
 def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
-    """Show one webhook with the headers and bodies of its attempts, newest first."""
+    """Show a webhook with the headers and bodies of its attempts, newest first."""
     project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
     beside = call.request.args.get("beside")
@@ -187,37 +187,37 @@ def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
         webhooks=_webhook_rows(project, shown),
         others=[each for each in project.epoch.store.deliveries_of(delivery.order_id) if each not in shown],
         outcomes=OUTCOMES,
-        sent=_shown_as_sent(project, delivery),
-        periods=LATER,
+        default_request=_default_request(project, delivery),
+        periods=DELAYS,
         pretty=pretty,
     )
 
 
 @route(dashboard, "POST", f"{PROJECT}/webhooks/<delivery_id>/redeliver/", **POSTED)
 def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Response:
-    """Deliver a webhook again, now or later, perhaps elsewhere or with another body."""
+    """Redeliver a webhook now or later, optionally with another URL or body."""
     project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
-    back = way_back(call) or url(project, f"webhooks/{delivery_id}/")
+    back = form_page(call) or url(project, f"webhooks/{delivery_id}/")
     given = read(RESEND, {name: value for name in RESEND.fields if (value := call.request.form.get(name))})
-    url_shown, body = _shown_as_sent(project, delivery)
-    changed = Changed(_unless(given.get("url"), url_shown), _unless(given.get("body"), body))
+    default_url, body = _default_request(project, delivery)
+    changed = Changed(_override(given.get("url"), default_url), _override(given.get("body"), body))
     if "after" not in given:
         redeliver(project, delivery_id, changed)
-        return go(back)
+        return redirect(back)
     resend_later(project, delivery_id, changed, Period.parse(given["after"]))
-    text = f"It will be sent again in {LATER[given['after']]} of sandbox time."
-    return go(with_notice(project, back, Notice(text, (delivery.order_id,))))
+    text = f"The webhook will be resent in {DELAYS[given['after']]} of sandbox time."
+    return redirect(with_notice(project, back, Notice(text, (delivery.order_id,))))
 
 
-def _shown_as_sent(project: Project, delivery: Delivery) -> tuple[str, str]:
-    """Where a webhook goes and what it says, as the form shows it."""
+def _default_request(project: Project, delivery: Delivery) -> tuple[str, str]:
+    """Return the masked URL and the body of a webhook, for the resend form."""
     return project.masking.text(standard_url(project.settings, delivery)), standard_body(project, delivery)
 
 
-def _unless(given: str | None, usual: str) -> str | None:
-    """What was typed, unless it is what is sent anyway."""
-    return given if given is not None and given.strip() != usual else None
+def _override(given: str | None, default: str) -> str | None:
+    """Return the input if it differs from the default."""
+    return given if given is not None and given.strip() != default else None
 
 
 class ResendForm(Form):
@@ -225,21 +225,21 @@ class ResendForm(Form):
 
     url = WebUrl()
     body = Text(validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters"))
-    after = Choice(tuple(LATER))
+    after = Choice(tuple(DELAYS))
 
 
 RESEND: Final = ResendForm()
 
 
 class JournalFilter(NamedTuple):
-    """Which requests of the journal to show; empty means any."""
+    """A filter of requests; an empty field matches any."""
 
     method: str
     status: str  # 409, or 4xx
     text: str  # in the path, the order's id or the rule
 
-    def has(self, entry: JournalEntry) -> bool:
-        """Whether a request is one of them."""
+    def matches(self, entry: JournalEntry) -> bool:
+        """Whether the filter matches a request."""
         status = self.status.removesuffix("xx")
         return (
             self.method.upper() in ("", entry.method)
@@ -257,10 +257,10 @@ def get_journal_view(call: Call, project_id: str) -> Response:
     """Show the requests to the merchant API, newest first."""
     project = enter(call, project_id)
     journal = project.epoch.journal
-    args, remark = known_only(call.request.args, before=journal.find)
+    args, remark = valid_query(call.request.args, before=journal.find)
     query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
     wanted = JournalFilter(*(call.request.args.get(name, "").strip() for name in JournalFilter._fields))
-    newest = journal.entries(wanted.has, newest_first=True, with_bodies=False)
+    newest = journal.entries(wanted.matches, newest_first=True, with_bodies=False)
     page = newest_page(newest, query, lambda known: journal.find(known) is not None)[::-1]
     return show(
         call,
@@ -277,12 +277,12 @@ def get_journal_view(call: Call, project_id: str) -> Response:
 
 
 def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[str, object]]:
-    """Requests of the journal in words, with the time they took; of a refused one, why."""
+    """Yield requests in words, with their durations and the reasons for refusals."""
     epoch, ids = project.epoch, {entry.id for entry in page}
-    whole = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
+    complete = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
     for entry in page:
-        known = whole.get(entry.id, entry)
-        words, status = asked(known), status_in(known)
+        known = complete.get(entry.id, entry)
+        words, status = describe_call(known), status_in(known)
         words = f"{words} → {status}" if words and status else words
         yield {
             **journal_summary(entry),
@@ -293,7 +293,7 @@ def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[
 
 
 def _took_ms(entry: JournalEntry) -> float | None:
-    """How long the sandbox needed for a request, in milliseconds of real time."""
+    """Return the time that the sandbox took for a request, in milliseconds of real time."""
     if entry.real_at is None or entry.answered_at is None:
         return None
     return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
@@ -301,11 +301,11 @@ def _took_ms(entry: JournalEntry) -> float | None:
 
 @route(dashboard, "GET", f"{PROJECT}/requests/<entry_id>/", **VIEW)
 def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
-    """Show one request and its response, with headers and bodies, and the way to its neighbours."""
+    """Show a request and its response with headers and bodies, and links to the adjacent requests."""
     project = enter(call, project_id)
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
-        raise Unknown(f"the journal has no request {entry_id!r} (any more)")
+        raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
     ids = [known.id for known in project.epoch.journal.unmasked()]
     at = ids.index(entry_id)
     return show(
@@ -314,7 +314,7 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
         project,
         "journal",
         entry=request_record(project, entry),
-        why=project.epoch.journal.masked(refusal(entry)) or why_refused(entry),
+        reason=project.epoch.journal.masked(refusal(entry)) or why_refused(entry),
         took_ms=_took_ms(entry),
         curl=curl(project, entry),
         older=ids[at - 1] if at else None,
@@ -325,17 +325,18 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
 
 @route(dashboard, "GET", f"{PROJECT}/review/", **VIEW)
 def get_review_view(call: Call, project_id: str) -> Response:
-    """Show mistakes of the integration."""
+    """Show the mistakes of the integration."""
     project = enter(call, project_id)
-    known = known_review(project, may_wait=LIVE in call.request.headers or "now" in call.request.args)
-    return show(call, "review", project, "review", kinds=kinds(known.findings) if known is not None else None)
+    known = available_review(project, may_wait=LIVE in call.request.headers or "now" in call.request.args)
+    groups = group_findings(known.findings) if known is not None else None
+    return show(call, "review", project, "review", groups=groups)
 
 
 @route(dashboard, "GET", f"{PROJECT}/coverage/", **VIEW)
 def get_coverage_view(call: Call, project_id: str) -> Response:
-    """Show what the shop has met of all that can happen."""
+    """Show the cases that the shop has met, out of all possible ones."""
     project = enter(call, project_id)
-    known = known_review(project, may_wait=LIVE in call.request.headers)
+    known = available_review(project, may_wait=LIVE in call.request.headers)
     return show(
         call,
         "coverage",
@@ -343,7 +344,7 @@ def get_coverage_view(call: Call, project_id: str) -> Response:
         "coverage",
         covered=coverage(project, known.findings if known is not None else ()),
         is_judged=known is not None,
-        playable=lambda method: playable_ends(project, method),
+        playable=lambda method: playable_outcomes(project, method),
         rule_texts=rule_texts(),
         played_at=lambda order_id: moment_of_day(project.find_order(order_id).created, project.now()),
     )
@@ -351,17 +352,17 @@ def get_coverage_view(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "POST", f"{PROJECT}/coverage/", **POSTED)
 def post_coverage(call: Call, project_id: str) -> Response:
-    """Play a case that was never met."""
+    """Play a case that the shop has never met."""
     project = enter(call, project_id)
     method, _, end = call.request.form.get("case", "").partition(" ")
-    order = play_end(project, method, end, lambda body: made_by_hand(project, body, {}))
+    order = play_outcome(project, method, end, lambda body: create_manual_order(project, body, {}))
     notice = Notice(f"Played: {method}, {end}.")
-    return go(with_notice(project, url(project, f"orders/{order.id}/"), notice))
+    return redirect(with_notice(project, url(project, f"orders/{order.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
 def get_vault_view(call: Call, project_id: str) -> Response:
-    """Show the stored cards and the QR codes, and how to make more."""
+    """Show the stored cards and the QR codes, with forms that create more."""
     project = enter(call, project_id)
     store, first = project.epoch.store, next(iter(STORABLE))
     cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
@@ -373,55 +374,55 @@ def get_vault_view(call: Call, project_id: str) -> Response:
         "vault",
         cards=[(card, _charge(project, card)) for card in cards[:ROWS_SHOWN]],
         codes=[(project.masking.record(code), _state_of(code, project.now())) for code in codes[:ROWS_SHOWN]],
-        cards_left_out=max(0, len(cards) - ROWS_SHOWN),
-        codes_left_out=max(0, len(codes) - ROWS_SHOWN),
+        cards_omitted=max(0, len(cards) - ROWS_SHOWN),
+        codes_omitted=max(0, len(codes) - ROWS_SHOWN),
         page_of=partial(qr_page_path, project),
         storable=STORABLE,
         uses=USES,
         store_curl=command(project, "/v1/orders/", _first_payment(ONE_CLICK, SMALL_CENTS)),
         pay_curl=command(project, "/control/orders/<order_id>/act/", pay),
-        code_curl=command(project, "/v1/bankqr/", _asked_code("Table 4", SMALL_CENTS, False, False)),
+        code_curl=command(project, "/v1/bankqr/", _qr_body("Table 4", SMALL_CENTS, False, False)),
     )
 
 
 @route(dashboard, "POST", f"{PROJECT}/vault/cards/", **POSTED)
 def post_card(call: Call, project_id: str) -> Response:
-    """Store a test card by a first payment."""
+    """Store a test card with a first payment."""
     project = enter(call, project_id)
     name, use = (call.request.form.get(field, "") for field in ("card", "use"))
     if name not in STORABLE or use not in USES:
         raise Invalid([Violation("card", f"choose one of: {', '.join(STORABLE)}")])
     cents = typed_cents(call, "amount") or SMALL_CENTS
     call.hold_webhooks()
-    order = made_by_hand(project, _first_payment(use, cents), {})
+    order = create_manual_order(project, _first_payment(use, cents), {})
     act(project, order.id, Action(CUSTOMER, "pay", card=name))
-    notice = Notice(f"Stored {STORABLE[name].truncated_pan} by the payment of", (order.id,))
-    return go(with_notice(project, url(project, "vault/"), notice))
+    notice = Notice(f"Stored {STORABLE[name].truncated_pan} with the payment of", (order.id,))
+    return redirect(with_notice(project, url(project, "vault/"), notice))
 
 
 @route(dashboard, "POST", f"{PROJECT}/vault/codes/", **POSTED)
 def post_code(call: Call, project_id: str) -> Response:
-    """Make a bank QR request."""
+    """Create a bank QR request."""
     project = enter(call, project_id)
     form, cents = call.request.form, typed_cents(call, "amount")
     is_changeable = "changeable" in form
     if cents is None and not is_changeable:
-        raise Invalid([Violation("amount", "give an amount, or let the payer change it")])
+        raise Invalid([Violation("amount", "enter an amount, or let the payer change it")])
     text = project.masking.text(form.get("description", "").strip())
-    asked = _asked_code(text, cents, is_changeable, "reusable" in form)
-    create_qr_request(project, read(QR_FORM, asked))
-    return go(with_notice(project, url(project, "vault/"), Notice("The QR code can be scanned now.")))
+    body = _qr_body(text, cents, is_changeable, "reusable" in form)
+    create_qr_request(project, read(QR_FORM, body))
+    return redirect(with_notice(project, url(project, "vault/"), Notice("The QR code can be scanned now.")))
 
 
 def _first_payment(use: str, cents: Cents) -> dict[str, object]:
-    """The order whose payment stores a card for this use."""
+    """Build the order whose payment stores a card for a use."""
     details = {"one_click_type" if use == ONE_CLICK else "recurring_type": "first"}
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
     return {"currency": CURRENCY, "amount": cents, "transactions": [attempt]}
 
 
 def _charge(project: Project, card: Credential) -> str:
-    """The command that charges a stored card."""
+    """Build the command that charges a stored card."""
     kind, more = ("one_click_type", {"cvc": "123"}) if card.use == ONE_CLICK else ("recurring_type", {})
     details = {kind: card.use, "vault_token": card.vault_token, **more}
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
@@ -429,8 +430,8 @@ def _charge(project: Project, card: Credential) -> str:
     return command(project, "/v1/orders/", body)
 
 
-def _asked_code(text: str, cents: Cents | None, is_changeable: bool, is_reusable: bool) -> dict[str, object]:
-    """The body that makes a QR request."""
+def _qr_body(text: str, cents: Cents | None, is_changeable: bool, is_reusable: bool) -> dict[str, object]:
+    """Build the body of a QR request."""
     given = {"amount": cents, "description": text or None}
     return {
         **{name: value for name, value in given.items() if value is not None},

@@ -1,4 +1,4 @@
-"""A test that fails as long as a shop makes a mistake with an order, and passes once the shop is mended."""
+"""A test that reproduces a shop's mistake with an order, and passes once the shop is fixed."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from payment_sandbox.operations.review import (
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import (
     DELIVERIES_MAX,
-    OTHERWISE,
+    MANUAL_ATTEMPT,
     RETRY_AFTER,
     Delivery,
     DeliveryState,
@@ -32,11 +32,11 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Answer, Delay, Drop, Duplicate, RateLimit, Swap, Timeout
 from payment_sandbox.web.answers.history import request_record
-from payment_sandbox.web.dashboard.copies import (
+from payment_sandbox.web.dashboard.snippets import (
     ONE_SECOND,
-    created_with,
+    creates_order,
+    creation_body,
     creation_of,
-    is_order_made,
     is_replayed,
     last_moment,
     literal,
@@ -46,20 +46,20 @@ from payment_sandbox.web.dashboard.copies import (
 )
 
 Rule = dict[str, Any]
-"""A rule of faults, an effect, or a body, as JSON."""
-NOT_REPRODUCED: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
-"""Rules of mistakes with two clicks at once, with the card of another order, and with addresses."""
-A_DAY_LATER: Final = ("HOOK-12", "HOOK-13")
-"""Rules of what is a mistake only a day after the payment."""
+"""A fault rule, an effect, or a body, as JSON."""
+UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
+"""Rules of mistakes with double clicks, cards of other orders, and URLs."""
+DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13")
+"""Rules that a shop can break only a day after the payment."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
-BY_A_JOB: Final = (*A_DAY_LATER, "CAP-03")
-BY_A_READ: Final = "HOOK-02"
-BY_A_RETURN: Final = "FLOW-15"
+JOB_RULES: Final = (*DAY_LATER_RULES, "CAP-03")
+READ_RULE: Final = "HOOK-02"
+RETURN_RULE: Final = "FLOW-15"
 PATH: Final = "/webhook"
 
 
 class RepeatedStep(NamedTuple):
-    """What the test repeats at a moment."""
+    """The lines of the test for one moment."""
 
     real_at: datetime
     at: datetime
@@ -67,7 +67,7 @@ class RepeatedStep(NamedTuple):
 
 
 class ReproducedOrder(NamedTuple):
-    """An order with its mistakes, and everything about it that a test has to repeat."""
+    """An order with its mistakes, and everything that a test has to repeat."""
 
     project: Project
     order: Order
@@ -89,10 +89,10 @@ class ReproducedOrder(NamedTuple):
 
 
 def reproduction(project: Project, order: Order, findings: Iterable[Finding]) -> str | None:
-    """The source of the test; None if there is no mistake that a test can repeat.
+    """Write the test; None if there is no reproducible mistake.
 
-    The shop is a fixture of the user: what it does while it handles webhooks is left to it, and all else is
-    repeated at the same sandbox times after the creation.
+    The shop is a fixture of the user and handles webhooks itself; the test repeats all other calls and
+    actions at the same sandbox times after the creation.
     """
     mistakes = [each for each in findings if each.is_open]
     case = _case(project, order, mistakes) if mistakes else None
@@ -101,39 +101,43 @@ def reproduction(project: Project, order: Order, findings: Iterable[Finding]) ->
 
 def _case(project: Project, order: Order, mistakes: Sequence[Finding]) -> ReproducedOrder | None:
     created = creation_of(project, order)
-    body = created_with(project, order, created)
+    body = creation_body(project, order, created)
     if body is None:
         return None
-    about = (order.id, *(refund.refund_id for refund in order.refunds))
-    deliveries = [each for id_ in about for each in project.epoch.store.deliveries_of(id_)]
-    entries = list(project.epoch.journal.entries(lambda entry: _is_about(entry, about)))
-    known = _repeatable(mistakes, entries)
+    order_ids = (order.id, *(refund.refund_id for refund in order.refunds))
+    deliveries = [each for id_ in order_ids for each in project.epoch.store.deliveries_of(id_)]
+    entries = list(project.epoch.journal.entries(lambda entry: _is_about(entry, order_ids)))
+    reproducible = _reproducible(mistakes, entries)
     if created is not None:
-        made = RepeatedStep(began(created), created.at, list(_creation(created)))
+        creation = RepeatedStep(began(created), created.at, list(_creation(created)))
     else:
-        made = RepeatedStep(_first_moment(project, order), order.created, list(_creation(None)))
-    return ReproducedOrder(project, order, known, body, made, entries, deliveries)
+        creation = RepeatedStep(_first_moment(project, order), order.created, list(_creation(None)))
+    return ReproducedOrder(project, order, reproducible, body, creation, entries, deliveries)
 
 
-def _repeatable(mistakes: Iterable[Finding], entries: Iterable[JournalEntry]) -> list[Finding]:
-    """The mistakes that a test can repeat: their calls name no secret, and no card of another order."""
+def _reproducible(mistakes: Iterable[Finding], entries: Iterable[JournalEntry]) -> list[Finding]:
+    """Return the mistakes that a test can reproduce, whose calls contain no secret or stored card."""
     secret = {entry.id for entry in entries if VAULT_TOKEN in entry.request or MASK.encode() in entry.request}
-    return [each for each in mistakes if each.rule not in NOT_REPRODUCED and secret.isdisjoint(each.shown_by)]
+    return [
+        each
+        for each in mistakes
+        if each.rule not in UNREPRODUCIBLE_RULES and secret.isdisjoint(each.shown_by)
+    ]
 
 
-def _is_about(entry: JournalEntry, about: Sequence[str]) -> bool:
-    return entry.order_id in about or any(f"/orders/{order_id}/" in entry.path for order_id in about)
+def _is_about(entry: JournalEntry, order_ids: Sequence[str]) -> bool:
+    return entry.order_id in order_ids or any(f"/orders/{each}/" in entry.path for each in order_ids)
 
 
 def _first_moment(project: Project, order: Order) -> datetime:
-    """When an order was made by hand, in real time; before all that is known if that is forgotten."""
+    """Return the real time of a manual creation; ``NEVER`` if the journal dropped it."""
     reached = (each.real_at for each in project.epoch.journal.statuses if each.order_id == order.id)
     return min(reached, default=NEVER)
 
 
 def _creation(created: JournalEntry | None) -> Iterator[str]:
     yield "    # Call your own checkout instead, so that your shop knows the order."
-    yield from _asked("post(orders, json=body)", created)
+    yield from _call_lines("post(orders, json=body)", created)
     yield '    order_id = sandbox.client.orders(limit=1)[0]["id"]'
 
 
@@ -158,7 +162,7 @@ def _lines(case: ReproducedOrder) -> Iterator[str]:
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
     body = {name: value for name, value in case.body.items() if name != "webhook_url" or not case.deliveries}
     yield f"    body = {literal(body, 4)}"
-    yield from _timed(steps, _end(case))
+    yield from _with_advances(steps, _end(case))
     yield "    sandbox.client.wait(idle=True)"
     yield "    sandbox.review().assert_clean()"
 
@@ -170,8 +174,8 @@ def _settings(case: ReproducedOrder, start: datetime) -> str:
 
 
 def _docstring(case: ReproducedOrder) -> Iterator[str]:
-    """What is wrong today, and what the test needs."""
-    yield '    """Fails until your handler is mended.'
+    """Describe the mistakes and the fixture."""
+    yield '    """Fails until your handler is fixed.'
     yield ""
     for problem in dict.fromkeys(mistake.problem for mistake in case.mistakes):
         text = problem.replace("\\", "/").replace('"', "'")
@@ -180,8 +184,8 @@ def _docstring(case: ReproducedOrder) -> Iterator[str]:
         yield ""
         yield "    The fixture shop is your application, or the address of its webhooks in another process;"
         yield "    it calls payment_sandbox.base_url with payment_sandbox.api_key."
-    if case.rules.intersection(BY_A_JOB):
-        yield '    If a job of your shop mends it, the fixture runs it: payment_sandbox.every("PT1H", job).'
+    if case.rules.intersection(JOB_RULES):
+        yield '    If a job of your shop fixes it, the fixture runs it: payment_sandbox.every("PT1H", job).'
     yield '    """'
 
 
@@ -193,8 +197,8 @@ def _shop(case: ReproducedOrder) -> Iterator[str]:
     yield f"        sandbox.deliver_to(shop, {'http://testserver' + path!r})"
 
 
-def _timed(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
-    """The lines of all steps, with the clock advanced in between."""
+def _with_advances(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
+    """Yield the lines of all steps, with advances of the clock in between."""
     now = steps[0].at
     for step in [*steps, RepeatedStep(end, end, ())]:
         if step.at - now >= ONE_SECOND:
@@ -204,9 +208,9 @@ def _timed(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
 
 
 def _end(case: ReproducedOrder) -> datetime:
-    """When the last thing happened; a day after the payment if the mistake is one only then."""
+    """Return the end of the test: the last happening, or a day after the payment if a mistake needs it."""
     end = last_moment(case.project, case.order)
-    if case.rules.isdisjoint(A_DAY_LATER):
+    if case.rules.isdisjoint(DAY_LATER_RULES):
         return end
     reached = case.project.epoch.journal.statuses
     own = [each.at for each in reached if each.order_id == case.order.id and each.payment_method is None]
@@ -214,23 +218,25 @@ def _end(case: ReproducedOrder) -> datetime:
 
 
 def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
-    """What happened to the order by other hands than the shop's handler of webhooks."""
+    """Yield the calls and actions outside the shop's webhook handler."""
     yield case.created
-    handled = _handled(case)
+    handled = _calls_during_webhooks(case)
     for entry in case.entries:
-        if entry.id not in handled and not is_order_made(entry) and _is_repeated(case, entry):
+        if entry.id not in handled and not creates_order(entry) and _is_repeated(case, entry):
             yield RepeatedStep(began(entry), entry.at, list(_call(case, entry)))
     yield from _other_creations(case)
-    for taken in case.project.epoch.journal.actions(frozenset((case.order.id,))):
-        if is_replayed(taken):
-            yield RepeatedStep(taken.real_at, taken.at, list(replayed_action(taken)))
-        elif taken.action == RETURN and BY_A_RETURN in case.rules and case.deliveries:
-            yield RepeatedStep(taken.real_at, taken.at, ["    sandbox.browser(shop).returns(order_id)"])
+    for performed in case.project.epoch.journal.actions(frozenset((case.order.id,))):
+        if is_replayed(performed):
+            yield RepeatedStep(performed.real_at, performed.at, list(replayed_action(performed)))
+        elif performed.action == RETURN and RETURN_RULE in case.rules and case.deliveries:
+            yield RepeatedStep(
+                performed.real_at, performed.at, ["    sandbox.browser(shop).returns(order_id)"]
+            )
     yield from _redeliveries(case)
 
 
-def _handled(case: ReproducedOrder) -> set[str]:
-    """The ids of the calls that the shop made until it answered webhooks; if none, those shortly after."""
+def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
+    """Return the ids of the calls during webhook handling; if there are none, those shortly after it."""
     spans = [
         (attempt.real_at, attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms))
         for delivery in case.deliveries
@@ -245,7 +251,7 @@ def _handled(case: ReproducedOrder) -> set[str]:
 
 
 def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[str]:
-    """The ids of calls after a lost response, which are of those who made the first call."""
+    """Return the ids of retries after a lost response, which the caller of the first call made."""
     lost: set[tuple[str, str, bytes]] = set()
     retries: set[str] = set()
     for entry in sorted(entries, key=began):
@@ -258,8 +264,8 @@ def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[st
 
 
 def _is_repeated(case: ReproducedOrder, entry: JournalEntry) -> bool:
-    """Whether the test makes a call: the reads of a shop change nothing, unless they are the mistake."""
-    return entry.method != "GET" or (BY_A_READ in case.rules and entry.id in case.shown_by)
+    """Whether the test repeats a call; reads change nothing, unless they are the mistake."""
+    return entry.method != "GET" or (READ_RULE in case.rules and entry.id in case.shown_by)
 
 
 def _call(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
@@ -267,11 +273,11 @@ def _call(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
     yield from before
     if entry.id in case.shown_by:
         yield "    # Call your own code instead, which made this call."
-    yield from _asked(call, entry)
+    yield from _call_lines(call, entry)
 
 
-def _asked(call: str, entry: JournalEntry | None) -> Iterator[str]:
-    """A call; one without a response is an error of the connection."""
+def _call_lines(call: str, entry: JournalEntry | None) -> Iterator[str]:
+    """Yield a call; a lost response is a connection error."""
     if entry is not None and entry.fault is not None and entry.fault.loses_response:
         yield "    with suppress(OSError):"
         yield f"        sandbox.session.{call}"
@@ -280,25 +286,28 @@ def _asked(call: str, entry: JournalEntry | None) -> Iterator[str]:
 
 
 def _other_creations(case: ReproducedOrder) -> Iterator[RepeatedStep]:
-    """The creations of other orders that are a part of the mistake."""
+    """Yield the creations of other orders that are part of the mistake."""
     for entry in case.project.epoch.journal.entries(lambda entry: entry.id in case.shown_by):
-        if is_order_made(entry) and entry.order_id != case.order.id:
+        if creates_order(entry) and entry.order_id != case.order.id:
             body = literal(request_record(case.project, entry)["request"], 4)
-            lines = ["    # Call your own checkout instead.", *_asked(f"post(orders, json={body})", entry)]
+            lines = [
+                "    # Call your own checkout instead.",
+                *_call_lines(f"post(orders, json={body})", entry),
+            ]
             yield RepeatedStep(began(entry), entry.at, lines)
 
 
 def _redeliveries(case: ReproducedOrder) -> Iterator[RepeatedStep]:
-    """The webhooks that somebody sent again by hand."""
+    """Yield the manual resends of webhooks."""
     for index, delivery in enumerate(case.project.epoch.store.deliveries_of(case.order.id)):
         webhook = f'sandbox.client.webhooks(order_id)[{index}]["id"]'
-        for attempt in _by_hand(delivery):
+        for attempt in _manual_attempts(delivery):
             lines = [f"    sandbox.client.redeliver({webhook})"]
             yield RepeatedStep(attempt.real_at, attempt.at, lines)
 
 
-def _by_hand(delivery: Delivery) -> Iterator[WebhookAttempt]:
-    """The attempts that no schedule made: after the webhook had ended, or at another time than a retry."""
+def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
+    """Yield manual attempts: those after the end of a webhook, or at another time than a retry."""
     state, number, retry_at = DeliveryState.PENDING, 0, delivery.created
     for attempt in delivery.tries:
         is_new = attempt.number != number
@@ -312,7 +321,7 @@ def _by_hand(delivery: Delivery) -> Iterator[WebhookAttempt]:
 
 
 def _faults(case: ReproducedOrder) -> Iterator[str]:
-    """The faults that changed what the shop saw, as the history shows them."""
+    """Yield the faults that had an effect on the shop."""
     webhooks, faults = _webhook_rules(case), list(_request_rules(case))
     given = {"faults": faults, "webhooks": webhooks}
     more = ", ".join(f"{name}={literal(rules, 4)}" for name, rules in given.items() if rules)
@@ -321,15 +330,15 @@ def _faults(case: ReproducedOrder) -> Iterator[str]:
 
 
 def _webhook_rules(case: ReproducedOrder) -> list[Rule]:
-    """One rule for all webhooks if it was one, else one for each status and attempt."""
+    """Return one rule for all webhooks if they had the same effect, or one per status and attempt."""
     effects: dict[tuple[str, int], Rule | None] = {}
     for delivery in case.deliveries:
         for number, attempts in groupby(delivery.attempts, lambda attempt: attempt.number):
-            if number != OTHERWISE:
+            if number != MANUAL_ATTEMPT:
                 effects.setdefault((delivery.status, number), _effect(delivery, list(attempts)))
-    different = list(effects.values())
-    if different and different[0] and different.count(different[0]) == len(different):
-        return [{"then": different[0]}]
+    values = list(effects.values())
+    if values and values[0] and values.count(values[0]) == len(values):
+        return [{"then": values[0]}]
     return [
         {"when": {"status": status, "attempt": number}, "then": effect}
         for (status, number), effect in effects.items()
@@ -338,7 +347,7 @@ def _webhook_rules(case: ReproducedOrder) -> list[Rule]:
 
 
 def _effect(delivery: Delivery, attempts: Sequence[WebhookAttempt]) -> Rule | None:
-    """What a fault did to an attempt, which is several ones if it came as copies; None if it did nothing."""
+    """Return the effect of a fault on an attempt, which may have several copies; None without a fault."""
     first = attempts[0]
     if first.is_withheld:
         if first.reply.status is not None:
@@ -353,22 +362,22 @@ def _effect(delivery: Delivery, attempts: Sequence[WebhookAttempt]) -> Rule | No
 
 
 def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
-    """A fault for each call that met one, counted among the calls like it."""
-    asked: Counter[tuple[str, str]] = Counter()
+    """Yield a fault for each affected call; ``nth`` counts the calls with its method and path."""
+    counts: Counter[tuple[str, str]] = Counter()
     limited: set[tuple[str, str]] = set()
     for entry in sorted(case.entries, key=began):
-        like = entry.method, _glob(entry.path)
-        asked[like] += 1
-        if entry.fault is None or not entry.fault.changes_response or like in limited:
+        key = entry.method, _glob(entry.path)
+        counts[key] += 1
+        if entry.fault is None or not entry.fault.changes_response or key in limited:
             continue
-        when: Rule = {"method": entry.method, "path": like[1]}
+        when: Rule = {"method": entry.method, "path": key[1]}
         if isinstance(entry.fault.effect, RateLimit):
-            limited.add(like)
+            limited.add(key)
         else:
-            when["nth"] = asked[like]
+            when["nth"] = counts[key]
         yield {"when": when, "then": entry.fault.document}
 
 
 def _glob(path: str) -> str:
-    """A path with its ids as stars."""
+    """Replace the ids in a path with asterisks."""
     return "/".join("*" if fnmatchcase(part, "*-*-*-*-*") else part for part in path.split("/"))

@@ -1,4 +1,4 @@
-"""The settings of a project, its snapshot, and its reset."""
+"""The settings, snapshots and reset of a project."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, form_page, show, url
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.routes import route
@@ -40,11 +40,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Webhooks": {
         "webhook_url": "Webhook address",
         "forward_to": "Forward webhooks to",
-        "webhook_timing": "When webhooks are sent",
+        "webhook_timing": "Webhook timing",
     },
     "Payment methods": {
         "payment_methods": "Enabled methods",
-        "aliases": "Your own names for payment methods",
+        "aliases": "Aliases of payment methods",
     },
     "Cards": {
         "cards_approved": "Card payments are approved",
@@ -53,21 +53,21 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "dynamic_descriptor_enabled": "Dynamic descriptors",
     },
     "Responses of the API": {
-        "absolute_urls": "Addresses begin with https:// or http://",
-        "reduced_customer": "Responses show little of the customer",
+        "absolute_urls": "URLs begin with https:// or http://",
+        "reduced_customer": "Responses contain a reduced customer",
         "authorized_status": "Status of an authorized order",
         "refund_status": "Status of a new refund",
         "unknown_fields": "Unknown fields in a request",
-        "errors": "Refusals in the words of your account",
+        "errors": "Overrides of error responses",
     },
 }
-"""The settings as the page shows them, with their labels; not the seed, which would make identifiers jump."""
+"""The editable settings with their labels; a new seed would change all further ids."""
 OFFERED: Final = tuple(name for labels in GROUPS.values() for name in labels)
 ABOUT: Final = {
     "expires_after": "After its last call, in real time.",
-    "webhook_url": "For orders without an address of their own; empty: none.",
+    "webhook_url": "For orders without their own webhook_url; empty: none.",
 }
-"""What a page says of a setting otherwise than the API."""
+"""Descriptions of settings that differ from those of the API."""
 EXAMPLES: Final = {
     "name": "Shop of the checkout team",
     "owner": "checkout-ci",
@@ -82,24 +82,24 @@ EXAMPLES: Final = {
 @route(dashboard, "GET", f"{PROJECT}/settings/", **VIEW)
 def get_settings_view(call: Call, project_id: str) -> Response:
     """Show the settings."""
-    return _shown(call, enter(call, project_id))
+    return _settings_page(call, enter(call, project_id))
 
 
 @route(dashboard, "POST", f"{PROJECT}/settings/", **POSTED)
 def post_settings(call: Call, project_id: str) -> Response:
-    """Change some settings; if one is invalid, nothing changes."""
+    """Change settings; one invalid value prevents all changes."""
     project = enter(call, project_id)
     try:
-        project.change_settings(_typed(call))
+        project.change_settings(_submitted(call))
     except Invalid as invalid:
-        return _shown(call, project, invalid.violations)
-    back = way_back(call) or url(project, "settings/")
-    return go(with_notice(project, back, Notice("Saved.")))
+        return _settings_page(call, project, invalid.violations)
+    back = form_page(call) or url(project, "settings/")
+    return redirect(with_notice(project, back, Notice("Saved.")))
 
 
 @route(dashboard, "GET", f"{PROJECT}/state/", answers=None, **{**VIEW, "media_type": "text/plain"})
 def get_snapshot(call: Call, project_id: str) -> Response:
-    """Download a snapshot of the whole project."""
+    """Download a snapshot of the project."""
     project = enter(call, project_id)
     response = streamed_answer(snapshot.snapshot_parts(project))
     response.headers["Content-Disposition"] = 'attachment; filename="snapshot.json"'
@@ -115,10 +115,10 @@ def post_snapshot(call: Call, project_id: str) -> Response:
         data = parse(file.read(STATE_BYTES_MAX), None) if file is not None else {}
         snapshot.restore(project, data)
     except RequestRefused as refused:
-        return _shown(call, project, [Violation("file", refused.value)])
+        return _settings_page(call, project, [Violation("file", refused.value)])
     except Invalid as invalid:
-        return _shown(call, project, invalid.violations)
-    return go(url(project, "orders/"))
+        return _settings_page(call, project, invalid.violations)
+    return redirect(url(project, "orders/"))
 
 
 @route(dashboard, "POST", f"{PROJECT}/reset/", **POSTED)
@@ -126,11 +126,11 @@ def post_project_reset(call: Call, project_id: str) -> Response:
     """Reset the project to its initial state."""
     project = enter(call, project_id)
     project.reset()
-    return go(url(project, "orders/"))
+    return redirect(url(project, "orders/"))
 
 
-def _typed(call: Call) -> dict[str, Any]:
-    """The settings in the form, as the control API takes them."""
+def _submitted(call: Call) -> dict[str, Any]:
+    """Parse the settings of the form for the control API."""
     return {
         name: _read(call, name, _kind(field))
         for name, field in FORM.fields.items()
@@ -157,7 +157,7 @@ def _object(text: str) -> Any:
         return text
 
 
-def _shown(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
+def _settings_page(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
     return show(
         call,
         "settings",
@@ -180,7 +180,7 @@ def _shown(call: Call, project: Project, violations: Sequence[Violation] = ()) -
 
 
 def _field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
-    """A field of the page, with what was typed if it has to be corrected."""
+    """Build a field of the page, with the input if it has to be corrected."""
     field = FORM.fields[name]
     kind = _kind(field)
     value: Any = project.epoch.state.base_settings.as_mapping()[name]

@@ -1,4 +1,4 @@
-"""Who may see which projects: everybody on loopback without a control token, else whoever signed in."""
+"""Access to projects: open without a control token, otherwise by sign-in."""
 
 import hmac
 from typing import Final
@@ -14,17 +14,17 @@ PROJECTS_MAX: Final = 20  # in one cookie
 COOKIE_PATH: Final = "/dashboard"
 START_LENGTH: Final = 8
 OLD_FORM: Final = "The server was restarted. Load the page and click again."
-OTHER_FORM: Final = "This form is of another project. Load the page of this project and click again."
-FOREIGN_FORM: Final = "This form is from no page of this sandbox. Load the page and click there."
+OTHER_FORM: Final = "This form belongs to another project. Load the page of this project and click again."
+FOREIGN_FORM: Final = "This form does not come from this sandbox. Load the page and click there."
 
 
 def is_open(call: Call) -> bool:
-    """Whether nobody has to sign in: a server with a control token may be reached by others."""
+    """Whether the dashboard needs no sign-in; a server with a control token may be public."""
     return call.site.control_token is None
 
 
 def granted(call: Call) -> frozenset[str]:
-    """The ids of the projects that this browser has signed in to; ``*`` stands for all."""
+    """Return the ids of the projects that the browser has signed in to; ``*`` stands for all."""
     grants, _, sign = call.request.cookies.get(COOKIE, "").rpartition("|")
     if not hmac.compare_digest(sign.encode(), _sign(call, grants).encode()):
         return frozenset()
@@ -32,7 +32,7 @@ def granted(call: Call) -> frozenset[str]:
 
 
 def visible_projects(call: Call) -> list[Project]:
-    """The projects that this browser may see."""
+    """Return the projects that the browser may see."""
     if is_open(call):
         return call.site.registry.all()
     grants = granted(call)
@@ -40,12 +40,12 @@ def visible_projects(call: Call) -> list[Project]:
 
 
 def may_see(call: Call, project: Project) -> bool:
-    """Whether this browser may see a project."""
+    """Whether the browser may see a project."""
     return is_open(call) or not granted(call).isdisjoint((ALL, project.project_id))
 
 
 def grant_for(call: Call, secret: str) -> str | None:
-    """What a control token or an API key grants: all projects, one of them, or nothing."""
+    """Return the grant of a control token or an API key: all projects, one project, or None."""
     token = call.site.control_token
     if token is not None and hmac.compare_digest(secret.encode(), token.encode()):
         return ALL
@@ -54,23 +54,23 @@ def grant_for(call: Call, secret: str) -> str | None:
 
 
 def sign_in(call: Call, response: Response, grant: str) -> Response:
-    """Remember a grant in a cookie that no script reads and no other site sends."""
+    """Add a grant to the cookie, which scripts cannot read and other sites cannot send."""
     grants = ",".join([grant, *sorted(granted(call) - {grant, ""})[: PROJECTS_MAX - 1]])
     return _with_cookie(call, response, f"{grants}|{_sign(call, grants)}")
 
 
 def sign_out(call: Call, response: Response) -> Response:
-    """Forget all grants."""
+    """Delete the cookie with all grants."""
     return _with_cookie(call, response, "")
 
 
 def form_token(call: Call, project_id: str) -> str:
-    """The token that the forms of a project's pages carry, against posts from elsewhere."""
+    """Return the anti-forgery token of the forms of a project."""
     return f"{_start(call)}.{_sign(call, f'form/{project_id}')}"
 
 
-def why_wrong_form(call: Call, project_id: str) -> str:
-    """Why a post comes from none of the forms of this project's pages; empty if it comes from one."""
+def form_problem(call: Call, project_id: str) -> str:
+    """Explain why a post does not come from a form of the project; empty if it does."""
     token = call.request.form.get("token", "")
     if hmac.compare_digest(token.encode(), form_token(call, project_id).encode()):
         return ""
@@ -81,7 +81,7 @@ def why_wrong_form(call: Call, project_id: str) -> str:
 
 
 def _start(call: Call) -> str:
-    """What tells the pages since this start of the server from those before."""
+    """Return a value that changes when the server starts, to recognize older pages."""
     return _sign(call, "start")[:START_LENGTH]
 
 

@@ -1,4 +1,4 @@
-"""What the dashboard says of an order first: whether the shop did right by it, and where its money is."""
+"""The verdict on an order: the mistakes of the shop, and the state of the money."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,56 +17,56 @@ from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
-KNOWN: Final = {
-    "new": "nobody has paid yet",
-    "processing": "the payment is under way",
+STATUS_PHRASES: Final = {
+    "new": "the order is not paid yet",
+    "processing": "the payment is in progress",
     "completed": "the order is paid",
     "error": "the payment failed",
     "cancelled": "the order was cancelled",
     "expired": "the order has expired",
 }
 AUTHORIZED: Final = "authorized"
-KNOWN_OF_AUTHORIZED: Final = "the payment is authorized; nothing is captured yet"
+AUTHORIZED_PHRASE: Final = "the payment is authorized; nothing is captured yet"
 NOT_CAPTURED: Final = "authorized, not captured"
 REFRESH_PER_TIME_TAKEN: Final = 10
-AT_ONCE_MAX: Final = 1000
-"""The longest journal that is reviewed before a page is shown; with a longer one, the page is renewed."""
-LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+IMMEDIATE_REVIEW_MAX: Final = 1000
+"""The longest journal that is reviewed before a page is rendered; a longer review appears on refresh."""
+PERIOD_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 class FindingGroup(NamedTuple):
-    """All findings of a review that say the same, with the orders that they are about."""
+    """Findings of a review with the same rule and advice, and their orders."""
 
     first: Finding
     findings: Sequence[Finding]
 
     @property
     def others(self) -> list[str]:
-        """What else was found of this kind, in other words than the first."""
+        """The problems of the group, except the first one."""
         return list(dict.fromkeys(each.problem for each in self.findings))[1:]
 
     @property
     def orders(self) -> list[str]:
-        """The ids of the orders, each once."""
+        """The distinct ids of the orders."""
         return list(dict.fromkeys(each.order_id for each in self.findings if each.order_id is not None))
 
 
 class OrderVerdict(NamedTuple):
-    """What the review says of one order; ``good`` is what went well, if nothing went wrong."""
+    """The review of one order; ``praise`` says what the shop did right, if there is no mistake."""
 
     mistakes: Sequence[FindingGroup]
     hints: Sequence[FindingGroup]
     findings: Sequence[Finding]
-    good: str
+    praise: str
     beliefs: Sequence[Belief]
     money: "Sequence[Amount]"
     bar: "Sequence[BarPiece]"
     second_status: str
-    """What the status does not say of the money; often empty."""
+    """The state of the authorization or capture, in addition to the status; often empty."""
 
 
 class Amount(NamedTuple):
-    """Money of an order: what became of it, and a remark."""
+    """An amount of an order: its state, and a remark."""
 
     what: str
     cents: int
@@ -74,7 +74,7 @@ class Amount(NamedTuple):
 
 
 class BarPiece(NamedTuple):
-    """A part of the bar that shows where the money is; the whole bar is 100 wide."""
+    """A piece of the money bar, which is 100 wide."""
 
     what: str
     begin: float
@@ -82,7 +82,7 @@ class BarPiece(NamedTuple):
 
 
 class OrderMoment(NamedTuple):
-    """An order as it is, or as it was earlier; ``number`` counts what had happened until then."""
+    """An order now or at an earlier moment; ``number`` counts the happenings up to that moment."""
 
     number: int
     happening: Happening
@@ -92,29 +92,29 @@ class OrderMoment(NamedTuple):
     look: str
     money: Sequence[Amount]
     shop: str
-    """The status that the shop had been told last; empty if none yet."""
+    """The last status that the shop had learnt; empty if none."""
     shop_since: datetime | None
     service_since: datetime | None
-    has_heard: bool
-    """Whether anything has reached the shop since it created the order."""
+    was_reached: bool
+    """Whether a webhook or response has reached the shop since it created the order."""
 
     @property
-    def is_apart(self) -> bool:
-        """Whether the shop believed another status than the order had."""
+    def differs(self) -> bool:
+        """Whether the shop assumed another status than the order had."""
         return (self.shop or OrderStatus.NEW) != self.status
 
 
 class NewestReview:
-    """The newest review of an epoch, for its dashboards."""
+    """The newest review of an epoch, shared by all pages."""
 
-    counted: "Counted | None" = None
-
-
-REVIEWED: Final = Slot(NewestReview)
+    review: "ProjectReview | None" = None
 
 
-class Counted(NamedTuple):
-    """A review of a whole project with its failed webhooks, when it was made, and how long that took."""
+NEWEST_REVIEW: Final = Slot(NewestReview)
+
+
+class ProjectReview(NamedTuple):
+    """The review of a project, the number of its undelivered webhooks, and the time of the review."""
 
     event: int
     at_seconds: float
@@ -124,17 +124,17 @@ class Counted(NamedTuple):
 
 
 def verdict(project: Project, order: Order) -> OrderVerdict:
-    """What there is to say of an order."""
+    """Return the verdict on an order."""
     findings = [each._replace(problem=in_euros(each.problem)) for each in review_order(project.epoch, order)]
-    found = kinds(findings)
-    mistakes = [kind for kind in found if kind.first.is_open]
-    told = beliefs(project.epoch, order.id)
+    groups = group_findings(findings)
+    mistakes = [group for group in groups if group.first.is_open]
+    known = beliefs(project.epoch, order.id)
     return OrderVerdict(
         mistakes,
-        [kind for kind in found if not kind.first.is_open],
+        [group for group in groups if not group.first.is_open],
         findings,
-        "" if mistakes else _good(project, order, told),
-        told,
+        "" if mistakes else _praise(project, order, known),
+        known,
         list(_money(order, project.now())),
         _bar(order),
         _second_status(order),
@@ -146,18 +146,18 @@ def moment(
     order: Order,
     happenings: Sequence[Happening],
     number: int | None,
-    told: Sequence[Belief],
+    known: Sequence[Belief],
 ) -> OrderMoment:
-    """An order after so many of its happenings; None is now."""
+    """Return an order after its first ``number`` happenings; None stands for now."""
     if number is None:
-        return _at(happenings, False, order, project.now(), told)
+        return _moment_of(happenings, False, order, project.now(), known)
     happening = happenings[number - 1]
     then = order_as_of(project.epoch, order, happening)
-    known = [belief for belief in told if belief.real_at <= happening.real_at]
-    return _at(happenings[:number], True, then, happening.at, known)
+    earlier = [belief for belief in known if belief.real_at <= happening.real_at]
+    return _moment_of(happenings[:number], True, then, happening.at, earlier)
 
 
-def _at(
+def _moment_of(
     past: Sequence[Happening], is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
 ) -> OrderMoment:
     return OrderMoment(
@@ -176,12 +176,12 @@ def _at(
 
 
 def _has_reached_shop(happening: Happening) -> bool:
-    """Whether the shop has answered a webhook, or got a response."""
+    """Whether the shop has answered a webhook or received a response."""
     return happening.kind in ("response", "webhook-response") and not happening.lost
 
 
 def _since(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
-    """Since when the last status has been what it is."""
+    """Return the time since which the last status has been unchanged."""
     since = None
     for at, status in reversed(statuses):
         if status != statuses[-1][1]:
@@ -191,19 +191,21 @@ def _since(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
 
 
 def look_of(order: Order) -> str:
-    """How the status of an order looks: money that is only reserved does not look like money received."""
+    """Return the look of an order's status: reserved money does not look like received money."""
     return AUTHORIZED if _second_status(order) == NOT_CAPTURED else str(order.status)
 
 
-def _good(project: Project, order: Order, told: Sequence[Belief]) -> str:
-    """What the shop did right; empty if it has not had to do anything yet."""
+def _praise(project: Project, order: Order, beliefs: Sequence[Belief]) -> str:
+    """Say what the shop did right; empty if it had nothing to do yet."""
     deliveries = project.epoch.store.deliveries_of(order.id)
     delivered = sum(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
-    if not deliveries or delivered < len(deliveries) or not told or not told[-1].is_true:
+    if not deliveries or delivered < len(deliveries) or not beliefs or not beliefs[-1].is_true:
         return ""
-    status = told[-1].service
+    status = beliefs[-1].service
     known = (
-        KNOWN_OF_AUTHORIZED if look_of(order) == AUTHORIZED else KNOWN.get(status, f"the order is {status}")
+        AUTHORIZED_PHRASE
+        if look_of(order) == AUTHORIZED
+        else STATUS_PHRASES.get(status, f"the order is {status}")
     )
     return f"Your shop knows that {known}."
 
@@ -220,7 +222,9 @@ def _money(order: Order, now: datetime) -> Iterable[Amount]:
         amounts = [Amount("received", received)]
     else:
         remaining = 0 if held.is_over else held.remaining_cents
-        runs_out = f"runs out in {left(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
+        runs_out = (
+            f"runs out in {period_in_words(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
+        )
         amounts = [
             Amount("authorized", held.original_cents),
             Amount("captured", received),
@@ -234,7 +238,7 @@ def _money(order: Order, now: datetime) -> Iterable[Amount]:
 
 
 def _bar(order: Order) -> list[BarPiece]:
-    """Where the money is, as parts of a bar: received and kept, refunded, and still reserved."""
+    """Return the pieces of the money bar: received and not refunded, refunded, and still reserved."""
     held, received = _authorization(order), order.received_cents
     reserved = 0 if held is None or held.is_over else held.remaining_cents
     refunded = received - refundable_cents(order)
@@ -258,47 +262,47 @@ def _second_status(order: Order) -> str:
 
 
 def moment_of_day(moment: datetime, now: datetime) -> str:
-    """The time of day of something that comes or has been; with its day if that is not today."""
+    """Format the time of day of an event, with the day unless it is today."""
     year = "" if moment.year == now.year else f" {moment.year}"
     day = "" if moment.date() == now.date() else f"{moment.day} {moment:%b}{year} "
     return f"{day}{moment:%H:%M}"
 
 
-def left(period: timedelta) -> str:
-    """A period in its two largest units, such as 6 d 23 h."""
+def period_in_words(period: timedelta) -> str:
+    """Format a period in its two largest units, such as 6 d 23 h."""
     seconds = max(0, int(period.total_seconds()))
     words: list[str] = []
-    for size, unit in LEFT:
+    for size, unit in PERIOD_UNITS:
         if seconds >= size and len(words) < 2:
             words.append(f"{seconds // size} {unit}")
             seconds %= size
     return " ".join(words) or "0 s"
 
 
-def kinds(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """The findings of a review, each kind once: open mistakes first, the most expensive first."""
+def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
+    """Group the findings of a review: open mistakes first, the most expensive first."""
     by_kind: dict[tuple[str, str, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_kind[finding.rule, finding.advice, finding.is_open].append(finding)
-    grouped = [FindingGroup(found[0], found) for found in by_kind.values()]
+    groups = [FindingGroup(alike[0], alike) for alike in by_kind.values()]
     return sorted(
-        grouped, key=lambda kind: (not kind.first.is_open, -sum(each.amount for each in kind.findings))
+        groups, key=lambda group: (not group.first.is_open, -sum(each.amount for each in group.findings))
     )
 
 
-def known_review(project: Project, *, may_wait: bool) -> Counted | None:
-    """The review of the whole project; None if it takes long, was not made yet, and nobody may wait."""
-    is_long = len(project.epoch.journal.unmasked()) > AT_ONCE_MAX
-    if is_long and not may_wait and project.epoch.slots.of(REVIEWED).counted is None:
+def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
+    """Return the review of the project; None if the first one takes long and the caller cannot wait."""
+    is_long = len(project.epoch.journal.unmasked()) > IMMEDIATE_REVIEW_MAX
+    if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
         return None
-    return reviewed(project)
+    return current_review(project)
 
 
-def reviewed(project: Project) -> Counted:
-    """The review of the whole project, as it was a moment ago if looking took long."""
+def current_review(project: Project) -> ProjectReview:
+    """Return the review of the project; a slow review is renewed less often."""
     epoch = project.epoch
-    newest = epoch.slots.of(REVIEWED)
-    known, now = newest.counted, project.services.real.monotonic_seconds()
+    newest = epoch.slots.of(NEWEST_REVIEW)
+    known, now = newest.review, project.services.real.monotonic_seconds()
     event = project.events.number
     if known is not None:
         is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
@@ -306,24 +310,24 @@ def reviewed(project: Project) -> Counted:
             return known
     findings, undelivered = review(epoch), sum(map(_has_failed, epoch.store.deliveries()))
     took_seconds = project.services.real.monotonic_seconds() - now
-    newest.counted = counted = Counted(event, now, took_seconds, findings, undelivered)
-    return counted
+    newest.review = ProjectReview(event, now, took_seconds, findings, undelivered)
+    return newest.review
 
 
 def _has_failed(delivery: Delivery) -> bool:
-    """Whether a webhook was tried, and has not arrived."""
+    """Whether a webhook was attempted, but not delivered."""
     return delivery.outcome != DeliveryState.DELIVERED and bool(delivery.tries)
 
 
-def with_mistakes(known: Counted | None) -> set[str | None]:
-    """The ids of the orders that a mistake was found with."""
+def orders_with_mistakes(known: ProjectReview | None) -> set[str | None]:
+    """Return the ids of the orders with a mistake."""
     findings = known.findings if known is not None else ()
     return {finding.order_id for finding in findings if finding.is_open}
 
 
-def counts(known: Counted | None) -> dict[str, int]:
-    """What the navigation counts: kinds of mistakes, and webhooks that did not arrive."""
+def counts(known: ProjectReview | None) -> dict[str, int]:
+    """Return the counts of the navigation: groups of mistakes, and undelivered webhooks."""
     if known is None:
         return {}
-    mistakes = [kind for kind in kinds(known.findings) if kind.first.is_open]
+    mistakes = [group for group in group_findings(known.findings) if group.first.is_open]
     return {"review": len(mistakes), "webhooks": known.undelivered}

@@ -7,15 +7,19 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity import ledger
-from payment_sandbox.orders.webhooks import ATTEMPTS_KEPT_MAX, BODY_KEPT_BYTES
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
 from payment_sandbox.projects.changes import NAMED_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
-from payment_sandbox.projects.events import EVENTS_KEPT_MAX, VALUE_LENGTH_MAX
-from payment_sandbox.projects.journal import BODY_KEPT_BYTES as JOURNAL_BODY_BYTES
-from payment_sandbox.projects.journal import ENTRIES_MAX, HEADER_KEPT_MAX, PATH_KEPT_MAX
+from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
+from payment_sandbox.projects.journal import (
+    ENTRIES_MAX,
+    HEADER_VALUE_MAX,
+    JOURNAL_BODY_BYTES,
+    PATH_LENGTH_MAX,
+)
 from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
-from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
+from payment_sandbox.web.answers.responses import ANSWERS_CACHED_MAX
 from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs import references
@@ -39,19 +43,19 @@ CUT: Final = "the rest is cut off"
 BOUNDS: Final = (
     Bound("Requests in the journal", ENTRIES_MAX, "per project", OLDEST_DROPPED),
     Bound("A body in the journal", JOURNAL_BODY_BYTES, "bytes", CUT),
-    Bound("A path, query or order id in the journal", PATH_KEPT_MAX, "characters", CUT),
+    Bound("A path, query or order id in the journal", PATH_LENGTH_MAX, "characters", CUT),
     Bound("Decisions of scenarios", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Bound("A header in the journal", HEADER_KEPT_MAX, "characters", CUT),
+    Bound("A header in the journal", HEADER_VALUE_MAX, "characters", CUT),
     Bound("Actions of customers and banks", ENTRIES_MAX, "per project", OLDEST_GONE),
     Bound("Scheduled events that happened", ENTRIES_MAX, "per project", OLDEST_GONE),
     Bound("Statuses that were reached", ENTRIES_MAX, "per project", OLDEST_GONE),
     Bound("Scheduled events that failed", ENTRIES_MAX, "per project", OLDEST_GONE),
     Bound("Webhooks", WEBHOOKS_MAX, "per project", "finished ones are dropped first, and counted"),
-    Bound("Attempts of a webhook", ATTEMPTS_KEPT_MAX, "per webhook", "the first ten and the newest stay"),
-    Bound("A receiver's answer", BODY_KEPT_BYTES, "bytes", CUT),
-    Bound("Events for watchers", EVENTS_KEPT_MAX, "per project", OLDEST_GONE),
+    Bound("Attempts of a webhook", ATTEMPTS_STORED_MAX, "per webhook", "the first ten and the newest stay"),
+    Bound("A receiver's answer", ATTEMPT_BODY_BYTES, "bytes", CUT),
+    Bound("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_GONE),
     Bound("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
-    Bound("Answers that are kept as bytes", ANSWERS_KEPT_MAX, "per project", OLDEST_GONE),
+    Bound("Answers that are kept as bytes", ANSWERS_CACHED_MAX, "per project", OLDEST_GONE),
     Bound("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
     Bound("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_GONE),
     Bound("Dashboard pages that a crowd shares", PAGES_MAX, "per project", OLDEST_GONE),
@@ -109,6 +113,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects,
     "effect-classes": references.effect_classes,
     "variations": references.variations,
+    "left-out": references.left_out,
     "sequences": references.webhook_sequences,
     "offers": references.offers,
     "ready-scenarios": references.ready_scenarios_table,

@@ -24,7 +24,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "refunds",
     ),
     "Make it happen": ("time", "webhooks", "scenarios", "faults"),
-    "In your framework": ("django", "fastapi", "flask", "async", "celery", "unittest"),
+    "In your framework": ("django", "fastapi", "flask", "async", "celery", "unittest", "shops"),
     "Use it": (
         "pytest",
         "rehearsal",

@@ -20,7 +20,8 @@ from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
-from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, PRESS, WEBHOOK, OfferedIn
+from payment_sandbox.scenarios.space import reasons
+from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variations import all_offers, rehearsed, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
@@ -137,9 +138,15 @@ def effect_classes() -> str:
     return table(("Class", "Of", "Key", "What happens"), rows)
 
 
-STEPS: Final = {WEBHOOK: "the webhook", PRESS: "the form", ACTION: "the payment", ATTEMPT: "the attempt"}
+STEPS: Final = {
+    WEBHOOK: "the webhook",
+    PRESS: "the form",
+    ACTION: "the payment",
+    ATTEMPT: "the attempt",
+    JOB: "the job",
+}
 PLACES: Final = {
-    OfferedIn.AGAIN: "**What if …** on the page of an order",
+    OfferedIn.WHAT_IF: "**What if …** on the page of an order",
     OfferedIn.SWITCH: "a switch of the dashboard",
     OfferedIn.SEQUENCE: "`payment_webhook_sequences`",
     OfferedIn.SCENARIO: "scenario `{}`",
@@ -153,6 +160,12 @@ def variations() -> str:
         sentence = each.sentence.format(step=STEPS.get(each.kinds[0], "the call"))
         rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
+
+
+def left_out() -> str:
+    """What rehearsals do not change, and why."""
+    rows = [(interaction, ", ".join(each), reason) for interaction, each, reason in reasons()]
+    return table(("What happens", "How it could end", "Why no variation is for it"), rows)
 
 
 def offers() -> str:

@@ -138,9 +138,9 @@ def sections_of(read: "Callable[[str], DocPage]") -> list[Section]:
 def _read(site: Site, name: str) -> "DocPage":
     with LOADING:
         from payment_sandbox.web.docs.contents import page  # imported late: faster startup
-        from payment_sandbox.web.openapi import described
+        from payment_sandbox.web.openapi import openapi_text
 
-    return page(name, lambda: described(site), site.public_url)
+    return page(name, lambda: openapi_text(site), site.public_url)
 
 
 def _stem(word: str) -> str:

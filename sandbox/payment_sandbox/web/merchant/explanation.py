@@ -14,8 +14,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import own_error
 from payment_sandbox.web.answers.order import RULES
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.faces import GoOn
-from payment_sandbox.web.merchant.reading import name_ignored
+from payment_sandbox.web.faces import CallNext
+from payment_sandbox.web.merchant.reading import add_note_headers
 
 EXPLAIN: Final = "Sandbox-Explain"
 LENGTH_MAX: Final = 2000
@@ -42,34 +42,34 @@ def require_own_rules(rules: Mapping[str, str]) -> None:
         if rule not in texts:
             raise TypeError(f"the rule of {path} is {rule}, which is not in fidelity/rules.tsv")
         other = paths.setdefault(rule, path)
-        if other != path and not path.startswith(f"{other}.") and not _names(texts[rule], path, other):
+        if other != path and not path.startswith(f"{other}.") and not _mentions(texts[rule], path, other):
             raise TypeError(
                 f"{rule} is the rule of both {other} and {path}: "
                 f"give {path} a rule of its own in fidelity/rules.tsv"
             )
 
 
-def _names(text: str, *paths: str) -> bool:
+def _mentions(text: str, *paths: str) -> bool:
     return {path.rpartition(".")[2] for path in paths} <= set(re.findall(r"\w+", text))
 
 
 require_own_rules(RULES)
 
 
-def explained(call: Call, go_on: GoOn) -> Response:
+def explained(call: Call, call_next: CallNext) -> Response:
     """Name ignored keys, and explain a refusal."""
-    response = go_on(call)
-    name_ignored(call, response)
+    response = call_next(call)
+    add_note_headers(call, response)
     if response.status_code >= REFUSED:
         explain(call, response, call.owner)
     return response
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:
-    """Add a header with the rule and the possible calls; reword the refusal as the settings say."""
+    """Add a header with the rule and the possible calls; reword the refusal as set in the project."""
     rules = _rules(call, response.status_code)
-    if project is not None and call.noted.rule is None:
-        call.noted.rule = rules[0]
+    if project is not None and call.notes.rule is None:
+        call.notes.rule = rules[0]
     texts = rule_texts()
     shown = "; ".join(f"{rule} {texts.get(rule, '')}" for rule in rules[:RULES_SHOWN_MAX])
     possible = _possible(call, response, project)
@@ -96,10 +96,10 @@ def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
 def _rules(call: Call, status: int) -> list[str]:
     if _is_from_fault(call, status):
         return [FAULT]
-    if call.noted.rule is not None:
-        return [call.noted.rule]
+    if call.notes.rule is not None:
+        return [call.notes.rule]
     rules = call.routed.facts.rules if call.routed is not None else {}
-    broken = [rule_of(rules, violation) for violation in call.noted.violations]
+    broken = [rule_of(rules, violation) for violation in call.notes.violations]
     if status == 401 and call.request.headers.get("Authorization"):
         broken = ["AUTH-02"]
     if status == 404 and not call.request.path.startswith("/v1/"):
@@ -109,7 +109,7 @@ def _rules(call: Call, status: int) -> list[str]:
 
 def _is_from_fault(call: Call, status: int) -> bool:
     """Whether this refusal comes from a configured fault."""
-    fault = call.noted.fault
+    fault = call.notes.fault
     return fault is not None and fault.effect is not None and fault.effect.refusal_status == status
 
 
@@ -118,8 +118,8 @@ def _possible(call: Call, response: Response, project: Project | None) -> str:
         return "any call with the API key of a project as the user name of HTTP Basic"
     if _is_from_fault(call, response.status_code):
         return "the same request, once the configured fault is over"
-    if call.noted.violations:
-        remedies = "; ".join(map(_remedy, call.noted.violations))
+    if call.notes.violations:
+        remedies = "; ".join(map(_remedy, call.notes.violations))
         return f"{remedies}; {_possible_with_order(call, project)}" if "order_id" in call.values else remedies
     if "Allow" in response.headers:
         return response.headers["Allow"]
@@ -127,7 +127,7 @@ def _possible(call: Call, response: Response, project: Project | None) -> str:
 
 
 def _remedy(violation: Violation) -> str:
-    """Suggest the allowed values, if there is a list of them, or else the field to fix."""
+    """Suggest the allowed values, or the field to fix if there is no list of values."""
     where = violation.path or "the request"
     if violation.allowed:
         return f"{where}: one of {', '.join(map(str, violation.allowed))}"
@@ -141,12 +141,12 @@ def _possible_with_order(call: Call, project: Project) -> str:
     order = project.epoch.store.order(order_id)
     if order is None:
         newest = project.epoch.store.newest_order_id
-        return f"read {newest}, the newest order here" if newest is not None else "create an order"
+        return f"read {newest}, the newest order" if newest is not None else "create an order"
     return f"{', '.join(possible_now(order))}; its ETag is {project.epoch.etag(order)}"
 
 
 def _reword(response: Response, project: Project | None, rules: Sequence[str]) -> None:
-    """Override the status, type and sentence of a refusal with the settings for its type or its rules."""
+    """Override the status, type and text of a refusal with the settings for its type or its rules."""
     errors = project.settings.errors if project is not None else {}
     if not errors or response.is_streamed:
         return

@@ -9,23 +9,23 @@ from payment_sandbox.web.auth import known_project, refuse_foreign_host, require
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, refused_answer, report_refused
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import Face, GoOn, held_webhooks
+from payment_sandbox.web.faces import CallNext, Face, held_webhooks
+from payment_sandbox.web.idempotency import idempotent
 from payment_sandbox.web.merchant.explanation import explain, explained
 from payment_sandbox.web.merchant.faults import faults
-from payment_sandbox.web.merchant.journal import journaled, keep
+from payment_sandbox.web.merchant.journal import add_entry, journaled
 from payment_sandbox.web.merchant.reading import known_query
 from payment_sandbox.web.merchant.rehearsal import rehearsed
-from payment_sandbox.web.once import once
 from payment_sandbox.web.placing import catch_up_first
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
-TAKING: Final = (400, 401, 404, 409, 412, 413, 415)
+CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
 
 api = Blueprint("api", __name__, url_prefix="/v1")
 
 
-def admitted(call: Call, go_on: GoOn) -> Response:
-    """Find the project and bring it up to date; explain a refusal, too."""
+def admitted(call: Call, call_next: CallNext) -> Response:
+    """Find the project and run its due events; explain a refusal."""
     try:
         refuse_foreign_host(call)
         project = require_project(call)
@@ -33,22 +33,22 @@ def admitted(call: Call, go_on: GoOn) -> Response:
     except Exception as error:
         return _explained_refusal(call, answer_for(call, error), call.owner)
     call.real_at = project.services.real.wall_now()
-    return go_on(call)
+    return call_next(call)
 
 
 def _explained_refusal(call: Call, response: Response, project: Project | None) -> Response:
     """Explain a refusal, and journal it if the project is known."""
     explain(call, response, project)
     if project is not None:
-        keep(call, project, response)
+        add_entry(call, project, response)
     return response
 
 
-def holding_webhooks(call: Call, go_on: GoOn) -> Response:
+def holding_webhooks(call: Call, call_next: CallNext) -> Response:
     """Hold back the webhooks of a call that may change state."""
     if call.request.method != "GET":
         call.hold_webhooks()
-    return held_webhooks(call, go_on)
+    return held_webhooks(call, call_next)
 
 
 MIDDLEWARES: Final = (
@@ -56,7 +56,7 @@ MIDDLEWARES: Final = (
     holding_webhooks,
     journaled,
     explained,
-    once,
+    idempotent,
     rehearsed,
     known_query,
     faults,
@@ -64,7 +64,7 @@ MIDDLEWARES: Final = (
 FACE: Final = Face(api, MIDDLEWARES, answer_for)
 
 
-def keep_unrouted(call: Call, response: Response) -> Response:
+def answer_unrouted(call: Call, response: Response) -> Response:
     """Explain a call that matches no route; journal it if the API key is known.
 
     Returns:

@@ -27,7 +27,7 @@ from payment_sandbox.scenarios.effects import (
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import refused_answer
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.faces import CallNext
 
 AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 
@@ -48,76 +48,76 @@ class Behaviour(ABC, Generic[AnyEffect]):
 
     @abstractmethod
     def before(self, call: Call) -> Response | None:
-        """Answer in place of the view; None to process the request."""
+        """Return a response without processing the request; None to process it."""
 
     @abstractmethod
     def after(self, call: Call, response: Response) -> Response:
         """Return the response of the processed request, or a replacement."""
 
 
-class InsteadOfResponse(Behaviour[AnyEffect]):
+class ReplaceResponse(Behaviour[AnyEffect]):
     """Replaces the response before or after the request is processed, depending on the fault's phase."""
 
     @abstractmethod
-    def instead(self, call: Call, lost_status: int | None) -> Response:
+    def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Return the replacement; ``lost_status`` is the status of the lost response, if any."""
 
     def before(self, call: Call) -> Response:
         """Return the replacement without processing the request."""
-        return self.instead(call, None)
+        return self.replacement(call, None)
 
     def after(self, call: Call, response: Response) -> Response:
         """Return the replacement after processing, if the phase is after."""
-        fault = call.noted.fault
+        fault = call.notes.fault
         is_after = fault is not None and fault.is_after
-        return self.instead(call, response.status_code) if is_after else response
+        return self.replacement(call, response.status_code) if is_after else response
 
 
-class AnswerWithError(InsteadOfResponse[ErrorStatus], effect=ErrorStatus):
+class AnswerWithError(ReplaceResponse[ErrorStatus], effect=ErrorStatus):
     """Refuses the request, or processes it and answers with a refusal."""
 
-    def instead(self, call: Call, lost_status: int | None) -> Response:
+    def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Return the error."""
         return refused_answer(call, RequestRefused(self.effect.status, "a configured fault"))
 
 
-class RefuseOverRate(InsteadOfResponse[RateLimit], effect=RateLimit):
+class RefuseOverRate(ReplaceResponse[RateLimit], effect=RateLimit):
     """Refuses a request over the rate."""
 
-    def instead(self, call: Call, lost_status: int | None) -> Response:
+    def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Refuse with 429."""
         over = f"over the rate limit of {self.effect.value}"
         return refused_answer(call, RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"}))
 
 
-class CutAfterAWhile(InsteadOfResponse[Hang], effect=Hang):
+class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
     """Sends nothing for a while, then cuts the connection."""
 
-    def instead(self, call: Call, lost_status: int | None) -> Response:
+    def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
         _pass_real_time(self.effect.seconds)
         return _no_response(call, call.line.cut_off, lost_status)
 
 
-class Cut(InsteadOfResponse[Reset], effect=Reset):
+class Cut(ReplaceResponse[Reset], effect=Reset):
     """Cuts the connection."""
 
-    def instead(self, call: Call, lost_status: int | None) -> Response:
+    def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
         return _no_response(call, call.line.cut_off, lost_status)
 
 
-class NeverAnswer(InsteadOfResponse[Silence], effect=Silence):
+class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
     """Sends nothing for as long as a client waits."""
 
-    def instead(self, call: Call, lost_status: int | None) -> Response:
+    def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
         _pass_real_time(call.line.silence_seconds)
         return _no_response(call, call.line.never_answer, lost_status)
 
 
 class SendHalf(Behaviour[Truncate], effect=Truncate):
-    """Announces the full length, but sends only half of the body."""
+    """Declares the full length, but sends only half of the body."""
 
     def before(self, call: Call) -> None:
         """Process the request."""
@@ -136,7 +136,7 @@ class SendHalf(Behaviour[Truncate], effect=Truncate):
         return short
 
 
-class ByAnotherStep(Behaviour[AnyEffect]):
+class AppliedElsewhere(Behaviour[AnyEffect]):
     """A no-op: the step named in the subclass applies the effect."""
 
     def before(self, call: Call) -> None:
@@ -147,11 +147,11 @@ class ByAnotherStep(Behaviour[AnyEffect]):
         return response
 
 
-class ShowEarlierOrder(ByAnotherStep[Stale], effect=Stale):
+class ShowEarlierOrder(AppliedElsewhere[Stale], effect=Stale):
     """The middleware ``rehearsed`` shows an earlier version of an order."""
 
 
-class SendWebhooksFirst(ByAnotherStep[WebhooksFirst], effect=WebhooksFirst):
+class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
     """``Call.release_webhooks`` delivers the webhooks before the response."""
 
 
@@ -179,22 +179,22 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
     return None if fault.effect is None else Behaviour.of[type(fault.effect)](fault.effect)
 
 
-def faults(call: Call, go_on: GoOn) -> Response:
+def faults(call: Call, call_next: CallNext) -> Response:
     """Apply the configured fault of a call, or the fault chosen by a rehearsal."""
-    fault = None if call.is_by_test else _matching(call) or call.rehearsed
+    fault = None if call.is_from_test else _matching(call) or call.rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
-        return go_on(call)
+        return call_next(call)
     call.begin_waiting()
-    call.noted.fault = fault
+    call.notes.fault = fault
     if fault.latency is not None:
         _pass_real_time(fault.latency)
     behaviour = behaviour_of(fault)
     if behaviour is None:
-        return go_on(call)
-    instead = None if fault.is_after else behaviour.before(call)
-    lost = go_on(call) if instead is None else instead
+        return call_next(call)
+    early = None if fault.is_after else behaviour.before(call)
+    lost = call_next(call) if early is None else early
     response = behaviour.after(call, lost)
-    call.noted.is_lost = response is not lost or instead is not None
+    call.notes.is_lost = response is not lost or early is not None
     return response
 
 
@@ -212,7 +212,7 @@ def _matching(call: Call) -> Fault | None:
 
 
 def _no_response(call: Call, end: Callable[[], None], lost_status: int | None) -> Response:
-    call.noted.is_cut, call.noted.lost_status = True, lost_status
+    call.notes.is_cut, call.notes.lost_status = True, lost_status
     return Response(_ended(end))
 
 

@@ -6,60 +6,59 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.projects.journal import (
-    BODY_KEPT_BYTES,
+    JOURNAL_BODY_BYTES,
     MARGIN,
-    PATH_KEPT_MAX,
+    PATH_LENGTH_MAX,
     JournalEntry,
-    kept_headers,
+    without_secret_headers,
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.faces import CallNext
 
-PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
-BODY_STORED_BYTES: Final = BODY_KEPT_BYTES + MARGIN
+PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MARGIN
+BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MARGIN
 
 
-def journaled(call: Call, go_on: GoOn) -> Response:
+def journaled(call: Call, call_next: CallNext) -> Response:
     """Write the journal entry, which is the cause of all changes of the call."""
     project = call.project
     journal = project.epoch.journal
     entry_id = call.cause = journal.next_id("request")
-    response = go_on(call)
-    if not call.is_by_test:
-        is_reset = (
-            project.epoch.journal is not journal
-        )  # reset meanwhile, so the id may belong to another record
-        keep(call, project, response, None if is_reset else entry_id)
+    response = call_next(call)
+    if not call.is_from_test:
+        # After a reset, the id may belong to another record.
+        is_reset = project.epoch.journal is not journal
+        add_entry(call, project, response, None if is_reset else entry_id)
     return response
 
 
-def keep(call: Call, project: Project, response: Response, entry_id: str | None = None) -> None:
+def add_entry(call: Call, project: Project, response: Response, entry_id: str | None = None) -> None:
     """Add a call and its response to the journal, by default under the next id."""
-    request, noted, journal = call.request, call.noted, project.epoch.journal
+    request, notes, journal = call.request, call.notes, project.epoch.journal
     answered_at = project.services.real.wall_now()
-    order_id = noted.order_id or call.values.get("order_id", "")[:PATH_STORED_MAX] or None
+    order_id = notes.order_id or call.values.get("order_id", "")[:PATH_STORED_MAX] or None
     entry = JournalEntry(
         id=entry_id or journal.next_id("request"),
         at=project.now(),
         method=request.method,
         path=request.path[:PATH_STORED_MAX],
         query=request.query_string[:PATH_STORED_MAX].decode(errors="replace"),
-        status=noted.lost_status if noted.is_cut else response.status_code,
+        status=notes.lost_status if notes.is_cut else response.status_code,
         request=_request_body(call),
         response=b"" if response.is_streamed else response.get_data()[:BODY_STORED_BYTES],
-        ignored=noted.ignored,
-        rule=noted.rule,
-        fault=noted.fault,
+        ignored=notes.ignored,
+        rule=notes.rule,
+        fault=notes.fault,
         real_at=call.real_at or answered_at,
         answered_at=answered_at,
-        request_headers=kept_headers(_headers(call)),
+        request_headers=without_secret_headers(_headers(call)),
         response_headers=response.headers,
-        transaction_id=noted.transaction_id,
+        transaction_id=notes.transaction_id,
         order_id=order_id,
-        unknown=noted.unknown,
-        warnings=noted.warnings,
+        unknown=notes.unknown,
+        warnings=notes.warnings,
     )
     journal.add([entry])
     project.events.publish_lazily("request", entry.summary)

@@ -36,10 +36,10 @@ from payment_sandbox.web.answers.plain_records import Currencies
 from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
 from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
-from payment_sandbox.web.bodies import json_object, line
+from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.merchant.face import BODY_ERRORS, TAKING, api
-from payment_sandbox.web.merchant.reading import leave_out, note_ignored, read_body, read_partly, warn
+from payment_sandbox.web.merchant.face import BODY_ERRORS, CHANGE_ERRORS, api
+from payment_sandbox.web.merchant.reading import handle_unknown, note_ignored, read_body, read_partly, warn
 from payment_sandbox.web.routes import route
 
 LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
@@ -77,7 +77,7 @@ class RefundForm(Form):
 
     description = Text(about="Stored with the refund.")
     amount = Cents(
-        about="Cents; at most what is captured and not yet refunded. Takes precedence over order_lines."
+        about="Cents; at most the captured amount not yet refunded. Takes precedence over order_lines."
     )
     order_lines = Items(
         FormPart(LineQuantityForm),
@@ -127,12 +127,12 @@ ORDER_EXAMPLE: Final = {
 )
 def post_order(call: Call) -> Response:
     """Create an order."""
-    own = call.project
+    project = call.project
     data, violations = read_partly(call, ORDER_FORM)
-    violations += leave_out(call, [*_details_of_other_methods(own, data)])
-    user_agent = own.masking.text(call.request.headers.get("User-Agent", ""))  # not echoed
+    violations += handle_unknown(call, [*_details_of_other_methods(project, data)])
+    user_agent = project.masking.text(call.request.headers.get("User-Agent", ""))  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
-    order = create_order(own, data, violations)
+    order = create_order(project, data, violations)
     _warn_of_sum(call, order)
     return order_answer(call, order, 201)
 
@@ -151,13 +151,13 @@ def get_order(call: Call, order_id: str) -> Response:
     """Get an order or a refund, optionally with extra blocks."""
     blocks = call.request.args.getlist("fields[]")
     _refuse_unknown_blocks(blocks)
-    own = call.project
-    order = own.find_order(order_id)
+    project = call.project
+    order = project.find_order(order_id)
     if is_known(call, order):
-        return Response(status=304, headers={"ETag": f'"{own.epoch.etag(order)}"'})
+        return Response(status=304, headers={"ETag": f'"{project.epoch.etag(order)}"'})
     answer = order_answer(call, order)
     if blocks:
-        answer.set_data(_with_blocks(own, order, blocks))
+        answer.set_data(_with_blocks(project, order, blocks))
     return answer
 
 
@@ -168,18 +168,18 @@ def get_order(call: Call, order_id: str) -> Response:
     reads=UpdateForm,
     answers=ORDER.shape,
     if_match=True,
-    errors=TAKING,
+    errors=CHANGE_ERRORS,
     example={"description": "Two pairs of socks, blue"},
     rules=RULES,
 )
 def put_order(call: Call, order_id: str) -> Response:
     """Update an order; changed read-only keys are ignored and named in a header."""
-    own = call.project
-    shown = order_record(own, own.find_order(order_id))
+    project = call.project
+    shown = order_record(project, project.find_order(order_id))
     data, violations = read_partly(call, UPDATE, also_known=READ_ONLY)
     sent = json_object(call)
     note_ignored(call, *(key for key in sent if key in COMPARED and sent[key] != shown.get(key)))
-    return order_answer(call, update(own, order_id, data, violations, if_match(call)))
+    return order_answer(call, update(project, order_id, data, violations, if_match(call)))
 
 
 @route(api, "DELETE", "/orders/<order_id>/", answers=ORDER.shape, if_match=True, errors=(401, 404, 409, 412))
@@ -197,7 +197,7 @@ def delete_order(call: Call, order_id: str) -> Response:
     status=201,
     needs_body=False,
     if_match=True,
-    errors=TAKING,
+    errors=CHANGE_ERRORS,
     example={"amount": 500, "description": "One pair came back"},
     rules={"amount": "SET-49", "order_lines": "END-08", "description": "END-10"},
 )
@@ -257,15 +257,15 @@ def _refuse_unknown_blocks(blocks: list[str]) -> None:
         raise Invalid(unknown)
 
 
-def _with_blocks(own: Project, order: Order, blocks: list[str]) -> str:
+def _with_blocks(project: Project, order: Order, blocks: list[str]) -> str:
     extra = {name: EXTRA_BLOCKS[name](order) for name in blocks}
-    return line({**order_record(own, order), **extra})
+    return json_line({**order_record(project, order), **extra})
 
 
-def _details_of_other_methods(own: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
-    """The details in a request that belong to another payment method, and that this one does not read."""
+def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
+    """Yield the details in a request that its payment method does not have."""
     for index, transaction in enumerate(data.get("transactions", ())):
-        method = BY_NAME.get(own.settings.method(str(transaction.get("payment_method"))) or "")
+        method = BY_NAME.get(project.settings.method(str(transaction.get("payment_method"))) or "")
         if method is not None:
             known = [field.name for field in method.capabilities.details]
             for name in transaction.get("payment_method_details", ()):
@@ -284,7 +284,7 @@ BY_LINES: Final = ByLinesForm()
 CHANGES_LEDGER: Final[Mapping[str, Any]] = {
     "answers": TRANSACTION.shape,
     "if_match": True,
-    "errors": TAKING,
+    "errors": CHANGE_ERRORS,
 }
 PATH: Final = "/orders/<order_id>/transactions/<transaction_id>"
 LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": LINE_QUANTITIES}
@@ -302,7 +302,7 @@ LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": LINE_QUANT
 def post_capture(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture the full remaining amount."""
     read_body(call, NOTHING, empty_is={})
-    return _answered(call, order_id, transaction_id, authorizations.capture_rest())
+    return _apply(call, order_id, transaction_id, authorizations.capture_rest())
 
 
 @route(
@@ -318,7 +318,7 @@ def post_capture_amount(call: Call, order_id: str, transaction_id: str) -> Respo
     """Capture an amount."""
     data = read_body(call, BY_AMOUNT)
     step = authorizations.capture_amount(data["amount"], data.get("description"))
-    return _answered(call, order_id, transaction_id, step)
+    return _apply(call, order_id, transaction_id, step)
 
 
 @route(
@@ -333,7 +333,7 @@ def post_capture_amount(call: Call, order_id: str, transaction_id: str) -> Respo
 def post_capture_lines(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture order lines."""
     lines, description = _lines(call)
-    return _answered(call, order_id, transaction_id, authorizations.capture_lines(lines, description))
+    return _apply(call, order_id, transaction_id, authorizations.capture_lines(lines, description))
 
 
 @route(
@@ -349,7 +349,7 @@ def post_void_amount(call: Call, order_id: str, transaction_id: str) -> Response
     """Void an amount."""
     data = read_body(call, BY_AMOUNT)
     step = authorizations.void_amount(data["amount"], data.get("description"))
-    return _answered(call, order_id, transaction_id, step)
+    return _apply(call, order_id, transaction_id, step)
 
 
 @route(
@@ -364,10 +364,10 @@ def post_void_amount(call: Call, order_id: str, transaction_id: str) -> Response
 def post_void_lines(call: Call, order_id: str, transaction_id: str) -> Response:
     """Void order lines."""
     lines, description = _lines(call)
-    return _answered(call, order_id, transaction_id, authorizations.void_lines(lines, description))
+    return _apply(call, order_id, transaction_id, authorizations.void_lines(lines, description))
 
 
-def _answered(call: Call, order_id: str, transaction_id: str, step: authorizations.LedgerStep) -> Response:
+def _apply(call: Call, order_id: str, transaction_id: str, step: authorizations.LedgerStep) -> Response:
     order, transaction = authorizations.apply_to_ledger(
         call.project, order_id, transaction_id, step, if_match(call)
     )

@@ -1,4 +1,4 @@
-"""Reading merchant requests: unknown keys are ignored and named, or refused by project setting."""
+"""Parsing of merchant requests: unknown keys are ignored and reported, or refused by project setting."""
 
 from collections.abc import Container, Sequence
 from itertools import islice
@@ -13,7 +13,7 @@ from payment_sandbox.forms.quick import quickly
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.faces import CallNext
 from payment_sandbox.web.routes import Facts
 
 IGNORED: Final = "Sandbox-Ignored-Fields"
@@ -27,7 +27,7 @@ def read_partly(
 ) -> tuple[dict[str, Any], list[Violation]]:
     """Read the body; return its valid fields and all violations.
 
-    ``also_known`` are keys that the form does not read but that are allowed.
+    ``also_known`` are keys that are allowed, although the form does not read them.
     """
     body = json_body(call, empty_is=empty_is)
     valid = quickly(form, body)
@@ -35,10 +35,10 @@ def read_partly(
         return valid, []
     data, violations = load(form, body)
     others = (key for key in unknown_keys(form, body) if key.path not in also_known)
-    return data, [*violations, *leave_out(call, list(islice(others, VIOLATIONS_MAX)))]
+    return data, [*violations, *handle_unknown(call, list(islice(others, VIOLATIONS_MAX)))]
 
 
-def leave_out(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]:
+def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]:
     """Note ignored keys (SET-12), or return violations if the settings refuse them (SET-13)."""
     if not unknown:
         return []
@@ -49,15 +49,15 @@ def leave_out(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]:
     return []
 
 
-def known_query(call: Call, go_on: GoOn) -> Response:
+def known_query(call: Call, call_next: CallNext) -> Response:
     """Note unknown query parameters as ``?name``, like unknown keys of a body.
 
     Raises:
         Invalid: the project's settings refuse unknown keys.
     """
-    if call.request.environ.get("QUERY_STRING"):  # most calls have none
+    if call.request.environ.get("QUERY_STRING"):  # most calls have no query
         _note_query(call)
-    return go_on(call)
+    return call_next(call)
 
 
 def _note_query(call: Call) -> None:
@@ -78,7 +78,7 @@ def _query_names(facts: Facts | None) -> list[str]:
 
 def _note_unknown(call: Call, unknown: Sequence[UnknownKey]) -> None:
     if unknown:
-        call.noted.unknown = (*call.noted.unknown, *((key.path, key.nearest()) for key in unknown))
+        call.notes.unknown = (*call.notes.unknown, *((key.path, key.nearest()) for key in unknown))
 
 
 def read_body(call: Call, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
@@ -96,25 +96,25 @@ def read_body(call: Call, form: Form, *, empty_is: Any = None) -> dict[str, Any]
 def note_ignored(call: Call, *paths: str) -> None:
     """Record ignored keys for the header and the journal (SET-12)."""
     if paths:
-        call.noted.ignored = (*call.noted.ignored, *paths)
+        call.notes.ignored = (*call.notes.ignored, *paths)
 
 
 def warn(call: Call, sentence: str) -> None:
     """Record a warning for the header (SET-31)."""
-    call.noted.warnings = (*call.noted.warnings, sentence)
+    call.notes.warnings = (*call.notes.warnings, sentence)
 
 
-def name_ignored(call: Call, response: Response) -> None:
+def add_note_headers(call: Call, response: Response) -> None:
     """Add the headers for ignored keys, each with a suggestion, and for warnings."""
-    noted = call.noted
-    if noted.ignored:
-        nearest = dict(noted.unknown)
-        paths = call.masking.record(noted.ignored)
+    notes = call.notes
+    if notes.ignored:
+        nearest = dict(notes.unknown)
+        paths = call.masking.record(notes.ignored)
         response.headers[IGNORED] = _header(
-            _item(path, nearest.get(sent)) for path, sent in zip(paths, noted.ignored, strict=True)
+            _item(path, nearest.get(sent)) for path, sent in zip(paths, notes.ignored, strict=True)
         )
-    if noted.warnings:
-        response.headers[WARNINGS] = _header(call.masking.record(noted.warnings))
+    if notes.warnings:
+        response.headers[WARNINGS] = _header(call.masking.record(notes.warnings))
 
 
 def _item(path: str, nearest: str | None) -> str:

@@ -5,22 +5,22 @@ from flask import Response
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.scenarios.effects import Stale, WebhooksFirst
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.faces import CallNext
 
 
-def rehearsed(call: Call, go_on: GoOn) -> Response:
-    """Count a step of the rehearsal, let it choose a fault, and let it replace the order in the response."""
+def rehearsed(call: Call, call_next: CallNext) -> Response:
+    """Count a step of the rehearsal, which may choose a fault and replace the order in the response."""
     project = call.project
-    if call.is_by_test or project.epoch.rehearsal is NO_REHEARSAL:
-        return go_on(call)
+    if call.is_from_test or project.epoch.rehearsal is NO_REHEARSAL:
+        return call_next(call)
     if call.line.may_wait:
         call.begin_waiting()  # before the step is counted
         call.rehearsed = project.epoch.rehearsal.call(call.request.method, call.request.path)
-        call.comes_first = call.rehearsed is not None and isinstance(call.rehearsed.effect, WebhooksFirst)
-    response = go_on(call)
-    noted = call.noted
-    if noted.order_id is not None and not noted.is_lost and not response.is_streamed:
+        call.delivers_first = call.rehearsed is not None and isinstance(call.rehearsed.effect, WebhooksFirst)
+    response = call_next(call)
+    notes = call.notes
+    if notes.order_id is not None and not notes.is_lost and not response.is_streamed:
         body = response.get_data()
-        is_stale = noted.fault is not None and isinstance(noted.fault.effect, Stale)
-        response.set_data(project.epoch.rehearsal.answer(noted.order_id, body, is_stale=is_stale))
+        is_stale = notes.fault is not None and isinstance(notes.fault.effect, Stale)
+        response.set_data(project.epoch.rehearsal.answer(notes.order_id, body, is_stale=is_stale))
     return response

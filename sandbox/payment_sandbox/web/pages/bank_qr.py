@@ -21,7 +21,7 @@ from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired,
 from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_url
-from payment_sandbox.web.browsers import HTML, go
+from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.language import DEFAULT, NAMES, Language
@@ -43,7 +43,7 @@ BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, defaul
 def qr_png(content: str, size_pixels: int) -> bytes:
     """Render a square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
     with LOADING:
-        import segno  # imported late: faster startup
+        import segno  # deferred, for a faster start
 
     code = segno.make(content, error="l", boost_error=False, micro=False)
     return _png(list(_pixel_rows(code.matrix, size_pixels)), size_pixels)
@@ -53,7 +53,7 @@ def qr_png(content: str, size_pixels: int) -> bytes:
 def qr_svg(content: str) -> str:
     """Render a square SVG, sharp at any size."""
     with LOADING:
-        import segno  # imported late: faster startup
+        import segno  # deferred, for a faster start
 
     code = segno.make(content, error="m", micro=False)
     out = BytesIO()
@@ -75,7 +75,7 @@ def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
 
 
 def _png(rows: Sequence[str], size_pixels: int) -> bytes:
-    """Encode these rows as PNG; segno only writes sizes that are a multiple of the code's."""
+    """Encode rows as PNG, because segno only writes multiples of the size of the code."""
     row_bytes = (size_pixels + 7) // 8
     packed = {row: int(row.ljust(row_bytes * 8, "1"), 2).to_bytes(row_bytes) for row in set(rows)}
     data = b"".join(b"\0" + packed[row] for row in rows)
@@ -102,7 +102,7 @@ def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
 
 @route(pages, "GET", f"{QR}/", **PAGE)
 def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
-    """Let payers enter an amount, if they may, and choose their bank (QR-27)."""
+    """Show the page on which the payer enters an amount, if allowed, and chooses a bank (QR-27)."""
     project = find_project(call, project_id)
     return _show(call, project, project.epoch.find_qr_request(qr_id))
 
@@ -115,7 +115,7 @@ def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     form_id, _, sign = call.request.form.get(TOKEN, "").partition(".")
     if not hmac.compare_digest(sign.encode(), _sign(call, qr_request, form_id).encode()):
         page = call.site.path_of("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
-        return go(f"{call.site.base_path}{page}")
+        return redirect(f"{call.site.base_path}{page}")
     return _scan(call, project, qr_request, form_id)
 
 
@@ -135,7 +135,9 @@ def _scan(call: Call, project: Project, qr_request: QrRequest, form_id: str) -> 
         return _show(call, project, qr_request, "bank")
     except (QrExpired, QrUsed):
         return _show(call, project, project.epoch.find_qr_request(qr_request.id))
-    return go(PayerPage(call, project, order, order.transactions[0], chosen_language(call, order)).onward_url)
+    return redirect(
+        PayerPage(call, project, order, order.transactions[0], chosen_language(call, order)).onward_url
+    )
 
 
 def _sign(call: Call, qr_request: QrRequest, form_id: str) -> str:
@@ -159,7 +161,7 @@ def _why_closed(project: Project, qr_request: QrRequest) -> str | None:
     return "used" if qr_request.one_off and qr_request.scans else None
 
 
-def _under_way(call: Call, project: Project, qr_request: QrRequest, language: Language) -> str | None:
+def _open_payment_url(call: Call, project: Project, qr_request: QrRequest, language: Language) -> str | None:
     """Return the URL of the open payment that the scan of a one-off code created."""
     for order in project.epoch.store.orders_newest_first():
         if order.bankqr_id == qr_request.id:
@@ -178,7 +180,7 @@ def _bounds(qr_request: QrRequest, language: Language) -> str:
 def _show(call: Call, project: Project, qr_request: QrRequest, error: str | None = None) -> Response:
     language = chosen_language(call, None)
     form_id = token_urlsafe(16)
-    over = _why_closed(project, qr_request)
+    closed = _why_closed(project, qr_request)
     body = call.site.render(
         "qr.html",
         page=None,
@@ -194,8 +196,8 @@ def _show(call: Call, project: Project, qr_request: QrRequest, error: str | None
         bounds=_bounds(qr_request, language),
         issuers=ISSUERS,
         merchant=project.settings.name or language.say("the_shop"),
-        over=over,
-        under_way=_under_way(call, project, qr_request, language) if over == "used" else None,
+        closed=closed,
+        open_payment=_open_payment_url(call, project, qr_request, language) if closed == "used" else None,
         error=error,
         token=f"{form_id}.{_sign(call, qr_request, form_id)}",
         now=project.now(),

@@ -8,13 +8,13 @@ from typing import Any, Final
 from flask import Blueprint, Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
-from payment_sandbox.web.auth import refuse_strangers, without_secrets
+from payment_sandbox.web.auth import refuse_cross_site, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import Face, GoOn, held_webhooks, with_headers
+from payment_sandbox.web.faces import CallNext, Face, held_webhooks, with_headers
 from payment_sandbox.web.pages.language import NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.web.routes import route
@@ -36,23 +36,23 @@ POSTED: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_
 pages = Blueprint("pages", __name__, template_folder="templates")
 
 
-def only_own_posts(call: Call, go_on: GoOn) -> Response:
+def only_own_posts(call: Call, call_next: CallNext) -> Response:
     """Refuse posts from other sites' pages, and forms that are too large."""
     if call.request.method == "POST":
         if (call.request.content_length or 0) > BODY_BYTES_MAX:
             raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
-        refuse_strangers(call)
-    return go_on(call)
+        refuse_cross_site(call)
+    return call_next(call)
 
 
-def chosen_languages(call: Call, go_on: GoOn) -> Response:
+def chosen_languages(call: Call, call_next: CallNext) -> Response:
     """Remember the chosen language in a cookie."""
-    response = go_on(call)
-    asked = call.request.args.get("language")
-    if asked in NAMES:
+    response = call_next(call)
+    chosen = call.request.args.get("language")
+    if chosen in NAMES:
         path, is_secure = _cookie_path(call), call.request.is_secure
         response.set_cookie(
-            LANGUAGE_COOKIE, asked, path=path, httponly=True, samesite="Lax", secure=is_secure
+            LANGUAGE_COOKIE, chosen, path=path, httponly=True, samesite="Lax", secure=is_secure
         )
     return response
 

@@ -13,7 +13,7 @@ from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
 
 DEFAULT: Final = "en-GB"
-VARIANT_OF: Final = {"nl-BE": "nl"}  # has phrases of its own only where they differ
+VARIANT_OF: Final = {"nl-BE": "nl"}  # its column has only the phrases that differ
 NAMES: Final = {
     "nl": "Nederlands",
     "de": "Deutsch",
@@ -73,13 +73,13 @@ def phrases(tag: str) -> Mapping[str, str]:
     return {row[0]: row[column] or row[fallback] for row in (line.split("\t") for line in lines[1:])}
 
 
-def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
-    """Choose the language: the page's choice, else the customer's locale, else the browser's (CUS-12).
+def choose(requested: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
+    """Choose the language: the requested one, else the customer's, else the browser's (CUS-12).
 
     ``accepted`` has the browser's languages, best first; a missing variant falls back to the available one,
     for example fr-FR to fr-BE.
     """
-    for tag in (asked, (customer or {}).get("locale")):
+    for tag in (requested, (customer or {}).get("locale")):
         if tag in LOCALES:
             return Language(str(tag))
     for tag in accepted:
@@ -92,7 +92,7 @@ def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: S
 @lru_cache(maxsize=4096)
 def _amount(tag: str, amount_cents: Cents) -> str:
     with LOADING:
-        from babel.numbers import format_currency  # imported late: faster startup
+        from babel.numbers import format_currency  # deferred, for a faster start
 
     return format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
 
@@ -100,14 +100,14 @@ def _amount(tag: str, amount_cents: Cents) -> str:
 @lru_cache(maxsize=4096)
 def _near(tag: str, moment: datetime) -> str:
     with LOADING:
-        from babel.dates import format_skeleton  # imported late: faster startup
+        from babel.dates import format_skeleton  # deferred, for a faster start
 
     return f"{format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
 
 
 def _ahead(tag: str, period: timedelta) -> str:
     with LOADING:
-        from babel.dates import format_timedelta  # imported late: faster startup
+        from babel.dates import format_timedelta  # deferred, for a faster start
 
     return format_timedelta(period, add_direction=True, locale=tag.replace("-", "_"))
 
@@ -115,6 +115,6 @@ def _ahead(tag: str, period: timedelta) -> str:
 @lru_cache(maxsize=4096)
 def _moment(tag: str, moment: datetime) -> str:
     with LOADING:
-        from babel.dates import format_datetime  # imported late: faster startup
+        from babel.dates import format_datetime  # deferred, for a faster start
 
     return format_datetime(moment, "long", locale=tag.replace("-", "_"))

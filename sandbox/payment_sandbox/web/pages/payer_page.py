@@ -8,7 +8,7 @@ from flask import Response
 from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
-from payment_sandbox.operations.act import GIVEN_UP
+from payment_sandbox.operations.act import METHOD_CHANGED
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
@@ -17,7 +17,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.journal import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import base_path, dashboard_path
-from payment_sandbox.web.browsers import HTML, go
+from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
@@ -71,7 +71,7 @@ class PayerPage(NamedTuple):
         return not (is_invoice and self.attempt.status == TransactionStatus.ACCEPTED)
 
     @property
-    def can_choose_again(self) -> bool:
+    def can_choose_method(self) -> bool:
         """Whether the payer can still choose another method (SET-18)."""
         return self.order.is_hosted and self.order.is_open
 
@@ -104,7 +104,7 @@ class PayerPage(NamedTuple):
 
     @property
     def back_url(self) -> str | None:
-        """The link back to the shop, by way of our own page, which records the return."""
+        """The link back to the shop, through our own page, which records the return."""
         return self.url("get_back") if self.order.return_url is not None else None
 
     @property
@@ -124,7 +124,7 @@ class PayerPage(NamedTuple):
             return self.url("get_order_page")
         if not self.is_over:
             return self.url("get_payment")
-        if self.can_choose_again:
+        if self.can_choose_method:
             return self.url("get_order_page", notice=self._notice(self.attempt), of=self.attempt.id)
         return self.end_url
 
@@ -134,10 +134,10 @@ class PayerPage(NamedTuple):
             return attempt.status
         if not attempt.has_page:
             return "declined"  # by a screening, before there was a page
-        return "elsewhere" if attempt.reason == GIVEN_UP else attempt.status
+        return "elsewhere" if attempt.reason == METHOD_CHANGED else attempt.status
 
 
-def arrive(call: Call, project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
+def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
     """Find the page at a URL; the ids in it cannot be guessed.
 
     Raises:
@@ -154,12 +154,12 @@ def arrive(call: Call, project_id: str, order_id: str, transaction_id: str | Non
 
 
 def has_page(attempt: Transaction) -> bool:
-    """Whether an attempt has a page, such as the one that waits for the screening."""
+    """Whether an attempt has a page; during a screening it is a waiting page."""
     return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 
 def find_project(call: Call, project_id: str) -> Project:
-    """Return the project in a URL, after running everything that is due.
+    """Return the project in a URL, after running its due events.
 
     Raises:
         Unknown: there is no such project.
@@ -174,9 +174,9 @@ def find_project(call: Call, project_id: str) -> Project:
 
 def chosen_language(call: Call, order: Order | None) -> Language:
     """Return the language of the page for this request."""
-    asked = call.request.args.get("language") or call.request.cookies.get(LANGUAGE_COOKIE)
+    requested = call.request.args.get("language") or call.request.cookies.get(LANGUAGE_COOKIE)
     customer = order.customer if order is not None else None
-    return language.choose(asked, customer, list(call.request.accept_languages.values()))
+    return language.choose(requested, customer, list(call.request.accept_languages.values()))
 
 
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
@@ -215,22 +215,22 @@ def _notice(page: PayerPage) -> AttemptNotice | None:
         if newest.attempt is None or newest.is_over:
             return AttemptNotice(say("notice_stale"))
         return AttemptNotice(say(key, method=newest.method_label), url=newest.url("get_payment"))
-    if attempt is None or attempt.reason in (None, GIVEN_UP):
+    if attempt is None or attempt.reason in (None, METHOD_CHANGED):
         return AttemptNotice(say(key))
     return AttemptNotice(say(key), attempt.reason)
 
 
 def record_visit(page: PayerPage) -> None:
-    """Record that the customer opened a page again."""
+    """Record another visit of the customer."""
     with page.project.edit() as edit:
         transaction_id = page.attempt.id if page.attempt is not None else None
         edit.record_action(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
 
 
-def go_on(page: PayerPage) -> Response:
+def redirect_onward(page: PayerPage) -> Response:
     """Redirect the payer to the next page, and record a return to the shop."""
     address = page.onward_url
-    return return_to_shop(page) if address == page.shop_url else go(address)
+    return return_to_shop(page) if address == page.shop_url else redirect(address)
 
 
 def return_to_shop(page: PayerPage) -> Response:
@@ -243,4 +243,4 @@ def return_to_shop(page: PayerPage) -> Response:
         raise Unknown("this order has no return_url")
     with page.project.edit() as edit:
         edit.record_action(Action(CUSTOMER, RETURN), VIA_PAGE, page.order.id)
-    return go(page.shop_url)
+    return redirect(page.shop_url)

@@ -24,7 +24,7 @@ from payment_sandbox.orders.cards import (
 from payment_sandbox.orders.refusals import ActionNotPossible
 from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.pages.payer_page import PayerPage, record_visit, show
 
 BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
@@ -46,7 +46,7 @@ class CardForm(NamedTuple):
 
 
 def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False) -> CardForm:
-    """Read the form; if nothing was typed, and typing was not required, the selected test card pays."""
+    """Read the form; without typed card data, the selected test card pays, unless ``is_typed``."""
     typed = {field: _typed(form, field) for field in ("number", "expiry", "cvc", "holder")}
     number = typed["number"].replace(" ", "").replace("-", "")
     if not any(typed.values()) and not is_typed:
@@ -108,11 +108,11 @@ def secure_action(name: str | None, card: Card | None, authorization: str | None
 
 def secure_subject(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
     """Return the card or wallet authorization that needs a 3-D Secure step; None if none is needed."""
-    assert page.attempt is not None, "the URL names one"
+    assert page.attempt is not None, "the URL names an attempt"
     capabilities = BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
     if capabilities.page == "card":
-        return (card, None) if card is not None and card.asks else None
+        return (card, None) if card is not None and card.needs_confirmation else None
     has_authorization = "authorization" in capabilities.outcomes[0]
     return (None, PAN_ONLY) if has_authorization and values.get("authorization") == PAN_ONLY else None
 
@@ -152,7 +152,7 @@ def panel(page: PayerPage) -> Panel | None:
 
 
 def expiry(page: PayerPage) -> datetime | None:
-    """Return the time at which the order expires if nothing else happens; None if it does not expire."""
+    """Return the time at which the order will expire; None if it will not expire."""
     order, attempt = page.order, page.attempt
     if not order.is_open:
         return None
@@ -166,13 +166,13 @@ def _labels(page: PayerPage) -> list[tuple[str, str]]:
     if page.attempt is None:
         return []
     authorizes = page.attempt.capture_mode is not None
-    ends = [
+    buttons = [
         ("pay", PAY, "outcome_authorize" if authorizes else "outcome_pay"),
         ("fail", FAIL, "outcome_fail"),
         ("cancel", CANCEL, "outcome_cancel"),
         *((name, BUTTONS[name].name, f"sandbox_{name}") for name in OTHERS),
     ]
-    return [(name, label) for name, action, label in ends if action in page.actions]
+    return [(name, label) for name, action, label in buttons if action in page.actions]
 
 
 def _outcome(page: PayerPage, name: str, label: str) -> Outcome | None:
@@ -194,7 +194,7 @@ TRANSFER_ROWS: Final = (
 
 def attempt_of(page: PayerPage) -> Transaction:
     """Return the attempt of a page that has one."""
-    assert page.attempt is not None, "the URL names one"
+    assert page.attempt is not None, "the URL names an attempt"
     return page.attempt
 
 
@@ -265,8 +265,8 @@ def _pay_by_card(page: PayerPage) -> Response | Action:
     )
     if card is None:
         return show_attempt(page, errors)
-    if card.asks:
-        return go(page.url("get_secure", card=card.name))
+    if card.needs_confirmation:
+        return redirect(page.url("get_secure", card=card.name))
     return BUTTONS[PAY_BUTTON]._replace(card=card.name)
 
 
@@ -294,7 +294,7 @@ def _sheet_values(page: PayerPage) -> dict[str, Any]:
 
 def _pay_by_sheet(page: PayerPage) -> Response | Action:
     if page.call.request.form.get("authorization") == PAN_ONLY:
-        return go(page.url("get_secure", authorization=PAN_ONLY))
+        return redirect(page.url("get_secure", authorization=PAN_ONLY))
     return BUTTONS[PAY_BUTTON]
 
 

@@ -20,7 +20,7 @@ from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.answers.records import StateVersion
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.bank_qr import qr_svg
@@ -28,9 +28,9 @@ from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.payer_page import (
     INVOICE,
     PayerPage,
-    arrive,
-    go_on,
+    find_page,
     record_visit,
+    redirect_onward,
     return_to_shop,
     show,
 )
@@ -70,12 +70,12 @@ def choices(page: PayerPage) -> list[MethodChoice]:
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
-    """Return the method whose bank the payer chooses next; None if it has no banks, or is not offered."""
+    """Find an offered method by name, if the payer has to choose a bank for it next."""
     return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
 
 
 def is_repeated(page: PayerPage, chosen: str) -> bool:
-    """Whether a form was sent twice: it is older than the newest attempt, which chose the same method."""
+    """Whether a form was sent twice: it is older than the newest attempt, which has the same method."""
     newest = page.order.last_transaction
     known = page.call.request.form.get("attempts", "")
     is_older = known.isdecimal() and int(known) < len(page.order.transactions)
@@ -124,10 +124,10 @@ ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE)
 def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
-    """Show the payment methods for an order, or how it ended (GEN-03)."""
-    page = arrive(call, project_id, order_id)
-    if not page.can_choose_again:
-        return _go_on_without_choice(page)
+    """Show the payment methods for an order, or its result (GEN-03)."""
+    page = find_page(call, project_id, order_id)
+    if not page.can_choose_method:
+        return _redirect_without_choice(page)
     if call.request.method == "GET":
         _enter_order(page)
     page = page.now()
@@ -143,11 +143,11 @@ def _enter_order(page: PayerPage) -> None:
         record_visit(page)
 
 
-def _go_on_without_choice(page: PayerPage) -> Response:
-    """Lead the payer on when there is nothing to choose: to the newest attempt, the shop, or the result."""
+def _redirect_without_choice(page: PayerPage) -> Response:
+    """Redirect a payer without a choice to the newest attempt or the shop, or show the result."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
-        return go_on(newest)
+        return redirect_onward(newest)
     return return_to_shop(page) if page.shop_url is not None else _show_result(page)
 
 
@@ -180,12 +180,12 @@ def _delivery_counts(page: PayerPage) -> DeliveryCounts:
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
 def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Choose a payment method (SET-18)."""
-    page = arrive(call, project_id, order_id)
+    page = find_page(call, project_id, order_id)
     chosen = call.request.form.get("payment_method", "")
     if not page.is_own_post():
-        return go(page.url("get_order_page", notice="stale"))
+        return redirect(page.url("get_order_page", notice="stale"))
     if is_repeated(page, chosen):
-        return go_on(page._replace(attempt=page.order.last_transaction))
+        return redirect_onward(page._replace(attempt=page.order.last_transaction))
     if call.request.form.get("action") in (EXPIRE, "cancel"):
         return _end_order(page, call.request.form["action"])
     return _choose_method(page, chosen)
@@ -197,40 +197,40 @@ def _end_order(page: PayerPage, button: str) -> Response:
         page.call.hold_webhooks()
         with suppress(OrderNotCancellable):
             act_as_merchant(page.project, page.order.id, "cancel", None, VIA_PAGE)
-        return go(page.url("get_order_page"))
+        return redirect(page.url("get_order_page"))
     expires_at = expiry(page)
     if expires_at is not None:
         page.call.begin_waiting()
         change_clock(page.project, now=expires_at)
-    return go_on(page.now())
+    return redirect_onward(page.now())
 
 
 def _choose_method(page: PayerPage, chosen: str) -> Response:
     issuer_id = page.call.request.form.get("issuer_id")
     if issuer_id is None and bank_choice(page, chosen) is not None:
-        return go(page.url("get_order_page", bank=chosen))
+        return redirect(page.url("get_order_page", bank=chosen))
     page.call.hold_webhooks()
     action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
     try:
         order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
     except (ActionNotPossible, Invalid):
-        return go(page.url("get_order_page", notice="stale"))
-    return go_on(page.now()._replace(attempt=order.last_transaction))
+        return redirect(page.url("get_order_page", notice="stale"))
+    return redirect_onward(page.now()._replace(attempt=order.last_transaction))
 
 
 @route(pages, "GET", f"{ATTEMPT}/", **PAGE)
 def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the page of an attempt, or redirect if it has ended (GEN-06)."""
-    page = arrive(call, project_id, order_id, transaction_id)
+    page = find_page(call, project_id, order_id, transaction_id)
     if call.request.method == "GET":
         page = payment.enter(page)
-    return go_on(page) if page.is_over else payment.show_attempt(page)
+    return redirect_onward(page) if page.is_over else payment.show_attempt(page)
 
 
 @route(pages, "POST", f"{ATTEMPT}/", slow=True, **POSTED)
 def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Pay, fail or cancel the attempt, or act for the bank or the screening."""
-    page = arrive(call, project_id, order_id, transaction_id)
+    page = find_page(call, project_id, order_id, transaction_id)
     name = call.request.form.get("action", "")
     if page.is_own_post() and name == EXPIRE:
         return _end_order(page, name)
@@ -247,17 +247,17 @@ def _with_reason(call: Call, action: Action) -> Action:
 
 def _act(page: PayerPage, action: Action) -> Response:
     page.call.hold_webhooks()
-    return go_on(payment.perform(page, action))
+    return redirect_onward(payment.perform(page, action))
 
 
 def _show_current(page: PayerPage) -> Response:
-    return go_on(page) if page.is_over else go(page.url("get_payment", notice="stale"))
+    return redirect_onward(page) if page.is_over else redirect(page.url("get_payment", notice="stale"))
 
 
 @route(pages, "GET", f"{ATTEMPT}/secure/", **PAGE)
 def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
-    page = arrive(call, project_id, order_id, transaction_id)
+    page = find_page(call, project_id, order_id, transaction_id)
     about = secure_subject(page, call.request.args)
     if page.is_over or about is None:
         return _show_current(page)
@@ -268,7 +268,7 @@ def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) 
 @route(pages, "POST", f"{ATTEMPT}/secure/", **POSTED)
 def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Complete the 3-D Secure step."""
-    page = arrive(call, project_id, order_id, transaction_id)
+    page = find_page(call, project_id, order_id, transaction_id)
     about = secure_subject(page, call.request.form)
     action = secure_action(call.request.form.get("action"), *about) if about is not None else None
     if action is None or not page.is_own_post() or action.name not in page.actions:
@@ -278,20 +278,20 @@ def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str)
 
 @route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
 def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Show the confirmation that a wallet app shows after the scan (WQR-01)."""
-    page = arrive(call, project_id, order_id, transaction_id)
+    """Show the confirmation page of a wallet app after the scan (WQR-01)."""
+    page = find_page(call, project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
     page = payment.enter(page) if call.request.method == "GET" else page
     if page.is_over:
-        return go_on(page)
+        return redirect_onward(page)
     return show(page, "confirm", panel=panel(page), look="wallet")
 
 
 @route(pages, "GET", f"{ATTEMPT}/code.svg", media_type="image/svg+xml", errors=(404,))
 def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the QR code that a wallet app scans."""
-    page = arrive(call, project_id, order_id, transaction_id)
+    page = find_page(call, project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
     address = scan_url(page.project, page.order, payment.attempt_of(page))
@@ -301,27 +301,27 @@ def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) ->
 @route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersion, errors=(404,))
 def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the order's version; waiting pages poll it."""
-    page = arrive(call, project_id, order_id, transaction_id)
+    page = find_page(call, project_id, order_id, transaction_id)
     return json_answer({"state": page.order.version})
 
 
 @route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
 def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Show payers who leave that the payment is still open."""
-    page = arrive(call, project_id, order_id, transaction_id)
-    return go_on(page) if page.is_over else show(page, "still_open")
+    """Tell a payer who leaves that the payment is still open."""
+    page = find_page(call, project_id, order_id, transaction_id)
+    return redirect_onward(page) if page.is_over else show(page, "still_open")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
 def get_result(call: Call, project_id: str, order_id: str) -> Response:
     """Show the result of a payment when there is no return_url (FLOW-16)."""
-    page = arrive(call, project_id, order_id)
+    page = find_page(call, project_id, order_id)
     return _show_result(page)
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
 def get_back(call: Call, project_id: str, order_id: str) -> Response:
     """Redirect the customer to the shop, and record the return (FLOW-14)."""
-    page = arrive(call, project_id, order_id)
+    page = find_page(call, project_id, order_id)
     is_head_request = call.request.method == "HEAD" and page.shop_url is not None
-    return go(str(page.shop_url)) if is_head_request else return_to_shop(page)
+    return redirect(str(page.shop_url)) if is_head_request else return_to_shop(page)

@@ -1,4 +1,4 @@
-// Progressive enhancement: live updates, details in a dialog, copying. Every page works without it.
+// Progressive enhancement: live updates, details in a dialog, copy buttons. Every page works without it.
 "use strict";
 
 const live = document.getElementById("live");
@@ -6,12 +6,12 @@ let timer = 0;
 let isFetching = false;
 let isStale = false;
 let last = 0;
-const AGAIN_MS = 2000;
+const RECONNECT_MS = 2000;
 const LIVE = { Accept: "text/html", "Sandbox-Live": "1" };
 
 function interval() {
-  const told = document.querySelector("[data-refresh]");
-  return Math.max(300, Number(told ? told.dataset.refresh : 0));
+  const clock = document.querySelector("[data-refresh]");
+  return Math.max(300, Number(clock ? clock.dataset.refresh : 0));
 }
 
 function soon() {
@@ -29,11 +29,11 @@ async function refresh() {
     const answer = await fetch(location.href, { headers: LIVE });
     if (answer.ok) {
       replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      renewDetail();
+      updateDetail();
     }
-    else if (answer.status === 404) lose("This page no longer exists: the project was reset, or the server was restarted without it.");
+    else if (answer.status === 404) showProblem("This page no longer exists: the project was reset, or the server was restarted without it.");
   } catch {
-    // The server is unreachable; the stream says so, and comes back.
+    // The server is unreachable; the stream reports that and reconnects.
   }
   last = Date.now();
   isFetching = false;
@@ -43,18 +43,18 @@ async function refresh() {
 function replace(fresh) {
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
-    if (now) renew(old, now);
+    if (now) update(old, now);
   }
   enhance();
 }
 
-// Brings a part of the page up to date piece by piece: what stays the same is not touched, so that
-// nothing that a person has typed, opened, selected or scrolled changes under their hands.
-function renew(old, now) {
+// Updates a part of the page node by node. Equal nodes are not touched, which preserves input, open
+// details, selections and scroll positions.
+function update(old, now) {
   if (old.isEqualNode(now) || old === document.activeElement && /^(INPUT|SELECT|TEXTAREA)$/.test(old.tagName)) return;
-  for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && !KEPT.includes(name)) old.removeAttribute(name);
-  for (const { name, value } of now.attributes) if (!KEPT.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
-  const known = named(old.childNodes), wanted = named(now.childNodes);
+  for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && !PRESERVED.includes(name)) old.removeAttribute(name);
+  for (const { name, value } of now.attributes) if (!PRESERVED.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const known = byUniqueName(old.childNodes), wanted = byUniqueName(now.childNodes);
   let place = old.firstChild;
   for (const item of [...now.childNodes]) {
     const name = nameOf(item);
@@ -68,7 +68,7 @@ function renew(old, now) {
     if (same !== place) old.insertBefore(same, place);
     if (same.nodeType !== Node.ELEMENT_NODE) {
       if (same.data !== item.data) same.data = item.data;
-    } else renew(same, item);
+    } else update(same, item);
     place = same.nextSibling;
   }
   while (place) {
@@ -78,32 +78,32 @@ function renew(old, now) {
   }
 }
 
-const KEPT = ["open", "data-base", "data-begun", "hidden"];
+const PRESERVED = ["open", "data-base", "data-begun", "hidden"];
 
-// What tells a piece of the page from its neighbours, so that it is known again after others have come.
+// Returns the name that identifies a node among its siblings across updates.
 function nameOf(item) {
   if (item.nodeType !== Node.ELEMENT_NODE) return "";
   return item.id || item.dataset.testid || "";
 }
 
-// The pieces that have a name of their own among their neighbours.
-function named(items) {
-  const found = new Map();
-  const twice = new Set();
+// Maps the unique names of sibling nodes to the nodes.
+function byUniqueName(items) {
+  const nodes = new Map();
+  const duplicates = new Set();
   for (const item of items) {
     const name = nameOf(item);
-    if (found.has(name)) twice.add(name);
-    if (name) found.set(name, item);
+    if (nodes.has(name)) duplicates.add(name);
+    if (name) nodes.set(name, item);
   }
-  for (const name of twice) found.delete(name);
-  return found;
+  for (const name of duplicates) nodes.delete(name);
+  return nodes;
 }
 
-function lose(words) {
+function showProblem(text) {
   const lost = document.getElementById("lost");
   if (!lost) return;
-  if (lost.textContent !== words) lost.textContent = words;
-  lost.hidden = !words;
+  if (lost.textContent !== text) lost.textContent = text;
+  lost.hidden = !text;
 }
 
 function enhance() {
@@ -144,13 +144,13 @@ async function recordOf(address) {
   return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("record");
 }
 
-// A wide window shows the chosen request or webhook beside the list, the newest one first.
+// A wide window shows the selected request or webhook beside the list, at first the newest one.
 const wide = matchMedia("(min-width: 105rem)");
 const detail = document.getElementById("detail");
 
 function showDetail(address, record) {
   const old = detail.firstElementChild;
-  if (old && detail.dataset.address === address) renew(old, record);
+  if (old && detail.dataset.address === address) update(old, record);
   else detail.replaceChildren(record);
   detail.dataset.address = address;
   detail.hidden = false;
@@ -166,7 +166,7 @@ function markDetail() {
   }
 }
 
-async function renewDetail() {
+async function updateDetail() {
   const first = document.querySelector("#rows .call");
   if (!detail || !wide.matches || !first) return;
   const address = detail.dataset.address || first.href;
@@ -175,11 +175,11 @@ async function renewDetail() {
     const record = await recordOf(address);
     if (record && (detail.dataset.address || address) === address) showDetail(address, record);
   } catch {
-    // The server is unreachable; the stream says so, and comes back.
+    // The server is unreachable; the stream reports that and reconnects.
   }
 }
 
-// Filters act at once; keys lead through a list.
+// Filters apply immediately; keys move through a list.
 document.addEventListener("change", (event) => {
   if (event.target.matches(".filters select")) event.target.form.requestSubmit();
 });
@@ -210,21 +210,21 @@ function connect() {
   source.onopen = () => {
     live.hidden = false;
     live.textContent = "live";
-    lose("");
-    if (live.classList.contains("lost")) soon(); // another server has other events
+    showProblem("");
+    if (live.classList.contains("lost")) soon(); // another server may have other events
     live.classList.remove("lost");
   };
   source.onerror = () => {
     live.hidden = false;
     live.textContent = "not connected";
     live.classList.add("lost");
-    lose("The server is not responding. This page reconnects once it is back; what you type is kept.");
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_MS);
+    showProblem("The server is not responding. This page will reconnect automatically; your input is safe.");
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, RECONNECT_MS);
   };
   for (const kind of ["changed", "missed"]) source.addEventListener(kind, soon);
 }
 
-// The slider through an order's history: the page of that moment replaces this one, piece by piece.
+// The slider through an order's history: the page of the selected moment updates this page.
 document.addEventListener("input", (event) => {
   if (!event.target.matches("[data-moment]")) return;
   const { value, max } = event.target, address = new URL(location.href);
@@ -236,20 +236,20 @@ document.addEventListener("input", (event) => {
   if (!isFetching) refresh();
 });
 
-// What is stopped answers to the page that waits for it, so this page stays.
+// The page that waits for the clock shows the result of a stop, so this page is not replaced.
 document.addEventListener("submit", async (event) => {
   if (!event.target.matches("[data-quiet]")) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   try {
     const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), redirect: "manual" });
-    if (answer.type !== "opaqueredirect") lose("The clock was not stopped. Reload this page and try again.");
+    if (answer.type !== "opaqueredirect") showProblem("The clock was not stopped. Reload this page and try again.");
   } catch {
-    lose("The server is not responding, so the clock was not stopped.");
+    showProblem("The server is not responding, so the clock was not stopped.");
   }
 });
 
-// A click while the server is down would lose what was typed to an error page of the browser.
+// While the server is down, a submission would replace the input with an error page of the browser.
 document.addEventListener("submit", async (event) => {
   if (!live || !live.classList.contains("lost") || event.target.method === "dialog") return;
   event.preventDefault();
@@ -258,7 +258,7 @@ document.addEventListener("submit", async (event) => {
     live.classList.remove("lost");
     event.target.requestSubmit(event.submitter);
   } catch {
-    lose("The server is not responding, so nothing was sent. What you typed is still here; try again once it is back.");
+    showProblem("The server is not responding, so nothing was sent. Your input is safe; try again later.");
   }
 });
 
@@ -279,4 +279,4 @@ setInterval(() => {
 }, 1000);
 
 enhance();
-renewDetail();
+updateDetail();

@@ -1,4 +1,4 @@
-"""An order once more with one thing otherwise, and two orders beside each other."""
+"""Variations of an order ("What if …"), and the comparison of two orders."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -9,12 +9,12 @@ from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.again import again, variations
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import told
+from payment_sandbox.operations.in_words import describe_history
+from payment_sandbox.operations.what_if import replay_with, variations
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
@@ -24,11 +24,11 @@ from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
-from payment_sandbox.web.browsers import go
+from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.copies import created_with, creation_of
 from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
+from payment_sandbox.web.dashboard.snippets import creation_body, creation_of
 from payment_sandbox.web.dashboard.verdict import OrderVerdict, verdict
 from payment_sandbox.web.routes import route
 
@@ -38,8 +38,8 @@ SHORT_ID: Final = Pattern("[0-9a-f]{8}…")  # two orders always differ in their
 CREATIONS: Final = ("creates the order", "creates a test order")
 
 
-class Side(NamedTuple):
-    """A step of one of two orders, as words."""
+class ComparedStep(NamedTuple):
+    """A step of one of two orders, in words."""
 
     between: str
     label: str
@@ -47,55 +47,60 @@ class Side(NamedTuple):
 
 
 class ComparedRow(NamedTuple):
-    """The same place in the history of two orders; None where one of them has nothing."""
+    """Corresponding steps of two orders; None if an order has no such step."""
 
-    left: Side | None
-    right: Side | None
+    first: ComparedStep | None
+    second: ComparedStep | None
 
     @property
-    def is_apart(self) -> bool:
-        """Whether the orders differ here."""
-        return self.left != self.right
+    def differs(self) -> bool:
+        """Whether the orders differ in this step."""
+        return self.first != self.second
 
 
 class Conclusion(NamedTuple):
-    """What came of an order that was made again; ``look`` is ``ok``, ``failed`` or empty."""
+    """The result of a repeated order; ``look`` is ``ok``, ``failed`` or empty."""
 
     sentence: str
     look: str = ""
 
 
 @route(dashboard, "POST", f"{ORDER}again/", **POSTED)
-def post_again(call: Call, project_id: str, order_id: str) -> Response:
-    """Make an order once more, otherwise, and show both beside each other."""
+def post_variation(call: Call, project_id: str, order_id: str) -> Response:
+    """Repeat an order with a variation, and compare both."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
-    body = created_with(project, order, creation_of(project, order))
+    body = creation_body(project, order, creation_of(project, order))
     if body is None:
-        raise Unknown("nobody knows any more what this order was created with")
+        raise Unknown(
+            "the request that created this order is not in the journal any more, or contains secrets"
+        )
     name = call.request.form.get("again", "")
-    made = again(project, order, name, body, lambda changed: made_by_hand(project, changed, order.client))
-    offer = offered(OfferedIn.AGAIN)[name]
+    repeated = replay_with(
+        project, order, name, body, lambda changed: create_manual_order(project, changed, order.client)
+    )
+    offer = offered(OfferedIn.WHAT_IF)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
-    return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
+    return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{repeated.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)
-def get_orders_beside(call: Call, project_id: str, order_id: str, other_id: str) -> Response:
-    """Show two orders, line by line."""
+def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) -> Response:
+    """Compare two orders, step by step."""
     project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
     sides = [(order_row(project, order), verdict(project, order)) for order in orders]
-    left, right = (_steps(told(project.epoch, row["id"], known.findings)) for row, known in sides)
+    histories = (describe_history(project.epoch, row["id"], known.findings) for row, known in sides)
+    first, second = map(_steps, histories)
     return show(
         call,
-        "beside",
+        "comparison",
         project,
         "orders",
         sides=sides,
         looks=[_look(known) for _, known in sides],
         conclusion=_conclusion(*sides),
-        compared=list(_compared(left, right)),
+        compared=list(_compared(first, second)),
     )
 
 
@@ -103,33 +108,33 @@ JudgedOrder = tuple[OrderRow, OrderVerdict]
 
 
 def _look(known: OrderVerdict) -> str:
-    return "failed" if known.mistakes else "ok" if known.good else ""
+    return "failed" if known.mistakes else "ok" if known.praise else ""
 
 
 def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
-    """What became of it the second time: the same mistake, another one, none, or nothing to judge yet."""
+    """Conclude from the second order: the same mistake, another one, none, or undecided yet."""
     (before_row, earlier), (after_row, later) = before, after
     if later.mistakes:
-        rules = {kind.first.rule for kind in earlier.mistakes}
-        newest = next((kind for kind in later.mistakes if kind.first.rule in rules), later.mistakes[0])
-        again = "Failed again" if newest.first.rule in rules else "Failed this time"
-        return Conclusion(f"{again}: {_inside(newest.first.problem)}.", "failed")
-    if not later.good:
-        return Conclusion(f"Undecided: {_undecided(after_row)}")
+        rules = {group.first.rule for group in earlier.mistakes}
+        newest = next((group for group in later.mistakes if group.first.rule in rules), later.mistakes[0])
+        result = "Failed again" if newest.first.rule in rules else "Failed this time"
+        return Conclusion(f"{result}: {_embedded(newest.first.problem)}.", "failed")
+    if not later.praise:
+        return Conclusion(f"Undecided: {_why_undecided(after_row)}")
     if earlier.mistakes:
         return Conclusion("Fixed: your shop did the right thing this time.", "ok")
-    praise = "made no mistake with either" if earlier.good else "did the right thing this time"
+    praise = "made no mistake with either" if earlier.praise else "did the right thing this time"
     return Conclusion(f"{_difference(before_row, after_row)}Your shop {praise}.", "ok")
 
 
-def _inside(problem: str) -> str:
-    """A problem as a part of a sentence; names in it stay as they are."""
+def _embedded(problem: str) -> str:
+    """Format a problem as part of a sentence: in lower case, unless it begins with a name."""
     first, _, rest = problem.partition(" ")
     return f"{first.lower()} {rest}" if first in ("Your", "The", "There") else problem
 
 
-def _undecided(row: OrderRow) -> str:
-    """Why nobody can say yet whether the shop did right."""
+def _why_undecided(row: OrderRow) -> str:
+    """Explain why there is no verdict on the shop yet."""
     sent = row["webhooks"]
     if sent["lost"]:
         return "a fault lost the webhooks. Your shop has a day to read the order: move the clock to see."
@@ -139,45 +144,46 @@ def _undecided(row: OrderRow) -> str:
 
 
 def _difference(before: OrderRow, after: OrderRow) -> str:
-    """In what the two orders ended differently; empty if they ended alike."""
+    """Name the different results of two orders; empty if they are equal."""
     if before["status"] == after["status"]:
         return ""
     return f"The first order is {before['status']}, the second one {after['status']}. "
 
 
-def made_by_hand(project: Project, body: Mapping[str, Any], client: Mapping[str, Any]) -> Order:
+def create_manual_order(project: Project, body: Mapping[str, Any], client: Mapping[str, Any]) -> Order:
     """Create an order as a merchant does in the back office."""
     return create_by_hand(project, {**read(ORDER_FORM, body), "client": client}, body)
 
 
-def ways_again(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any]:
-    """What the page of an order offers: how it can be played again, and what it can be compared with."""
+def what_if_options(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any]:
+    """Return the possible variations of an order, and the id of the previous order for a comparison."""
     offers: list[VariationOffer] = []
-    if created_with(project, order, created) is not None:
-        url_told = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
-        offers = variations(order, is_told=url_told is not None)
-    older = next(find_orders(project.epoch, Wanted(before=order.id)), None)
-    return {"variations": offers, "before_this": older.id if older is not None else None}
+    if creation_body(project, order, created) is not None:
+        webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
+        offers = variations(order, has_webhook_url=webhook_url is not None)
+    previous = next(find_orders(project.epoch, OrderFilter(before=order.id)), None)
+    return {"variations": offers, "previous_order": previous.id if previous is not None else None}
 
 
-def _steps(happenings: Sequence[Happening]) -> list[Side]:
+def _steps(happenings: Sequence[Happening]) -> list[ComparedStep]:
     shown = folded(happenings)
     begun = {happening.id for happening in shown if happening.label.partition(" · ")[0] in CREATIONS}
     steps = (step for step in shown if step.id not in begun and step.cause not in begun)
-    return list(islice(map(_side, steps), STEPS_SHOWN))
+    return list(islice(map(_compared_step, steps), STEPS_SHOWN))
 
 
-def _side(happening: Happening) -> Side:
+def _compared_step(happening: Happening) -> ComparedStep:
     between = f"{happening.sender} → {happening.receiver}" if happening.sender != happening.receiver else ""
-    return Side(
+    return ComparedStep(
         between,
         SHORT_ID.sub("…", happening.label),
         "lost" if happening.lost else "bad" if happening.failed else "",
     )
 
 
-def _compared(left: list[Side], right: list[Side]) -> Iterator[ComparedRow]:
-    """The steps of both, with equal ones beside each other."""
-    for _, *ends in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+def _compared(first: list[ComparedStep], second: list[ComparedStep]) -> Iterator[ComparedRow]:
+    """Align the steps of two orders, with equal steps in the same row."""
+    for _, *ends in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         begin, end, other_begin, other_end = ends
-        yield from (ComparedRow(*pair) for pair in zip_longest(left[begin:end], right[other_begin:other_end]))
+        pairs = zip_longest(first[begin:end], second[other_begin:other_end])
+        yield from (ComparedRow(*pair) for pair in pairs)

@@ -20,39 +20,39 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import ORDER, order_record
 from payment_sandbox.web.answers.qr import QR, qr_record
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
-from payment_sandbox.web.bodies import BODY_BYTES_MAX, line
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, json_line
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.faces import CallNext
 from payment_sandbox.web.routes import Facts
 
 KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 LENGTH_MAX: Final = 255
-READING: Final = ("GET", "HEAD")
+SAFE_METHODS: Final = ("GET", "HEAD")
 
 
-def once(call: Call, go_on: GoOn) -> Response:
-    """Replay the first response if the request has been executed already; if not, track the request.
+def idempotent(call: Call, call_next: CallNext) -> Response:
+    """Replay the response of a request that has been executed already; otherwise track the request.
 
     Raises:
         KeyReused: another request had this key.
-        RequestRefused: 400, the key is too long.
+        RequestRefused: 400, the key has a wrong length.
     """
-    first = begin_once(call, is_journaled=not call.is_by_test)
-    return go_on(call) if first is None else first
+    first = replay_or_track(call, is_journaled=not call.is_from_test)
+    return call_next(call) if first is None else first
 
 
-def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
-    """Return the first response if the request has been executed already; if not, track the request.
+def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | None:
+    """Return the response of a request that has been executed already; otherwise track the request.
 
     Raises:
         KeyReused: another request had this key.
-        RequestRefused: 400, the key is too long.
+        RequestRefused: 400, the key has a wrong length.
     """
     request, project = call.request, call.project
     key = request.headers.get(KEY)
-    if request.method in READING or (key is None and not project.epoch.store.is_shared):
+    if request.method in SAFE_METHODS or (key is None and not project.epoch.store.is_shared):
         return None
     if key is not None and not 0 < len(key) <= LENGTH_MAX:
         raise RequestRefused(400, f"{KEY} must have 1 to {LENGTH_MAX} characters")
@@ -60,9 +60,9 @@ def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
         known = project.storage.answer(project, key)
         if known is not None:
             return _replay(call, json.loads(known))
-    asked_id, is_named = key or token_hex(16), key is not None
-    call.asked = TrackedRequest(
-        asked_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
+    request_id, is_named = key or token_hex(16), key is not None
+    call.tracked = TrackedRequest(
+        request_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
     )
     return None
 
@@ -70,7 +70,7 @@ def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
 def _replay(call: Call, known: dict[str, Any]) -> Response:
     if known["of"] != _fingerprint(call):
         raise KeyReused(f"another request had this {KEY}: {known['of']}")
-    call.noted.order_id = known["order_id"]
+    call.notes.order_id = known["order_id"]
     headers = {REPLAYED: "true"}
     if known["etag"] is not None:
         headers["ETag"] = f'"{known["etag"]}"'
@@ -86,10 +86,10 @@ def _fingerprint(call: Call) -> str:
 
 
 def _answer(call: Call, edit: Edit) -> str | None:
-    """Serialize the response of a committed edit; None if the edit is not the one that was asked for."""
+    """Serialize the response of a committed edit; None if the edit does not produce this response."""
     assert call.routed is not None, "edits come from views"
     project, facts = call.project, call.routed.facts
-    shown = _shown(project, edit, facts, call.values)
+    shown = _response_body(project, edit, facts, call.values)
     if shown is None:
         return None
     body, order = shown
@@ -107,16 +107,16 @@ def _answer(call: Call, edit: Edit) -> str | None:
     )
 
 
-def _shown(
+def _response_body(
     project: Project, edit: Edit, facts: Facts, values: Mapping[str, str]
 ) -> tuple[str, Order | None] | None:
     order = edit.newest_created or edit.orders.get(values.get("order_id", ""))
     if facts.answers is QR.shape and edit.newest_qr_request is not None:
-        return line(qr_record(project, edit.newest_qr_request)), None
+        return json_line(qr_record(project, edit.newest_qr_request)), None
     if order is not None and facts.answers is ORDER.shape:
-        return line(order_record(project, order)), order
+        return json_line(order_record(project, order)), order
     if order is not None and facts.answers is TRANSACTION.shape:
         transaction = order.transaction(values["transaction_id"])
         assert transaction is not None, "the edit refuses unknown transactions"
-        return line(transaction_record(project, order, transaction)), order
+        return json_line(transaction_record(project, order, transaction)), order
     return None

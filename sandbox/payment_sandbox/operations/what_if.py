@@ -1,4 +1,4 @@
-"""Replays of an order with one variation that a shop should handle, started with a click."""
+"""What if …: replays of an order, each with one variation that a shop should handle."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -23,13 +23,13 @@ UNPAID: Final = ("expiry", "page-expiry")
 EXPIRIES: Final = (*UNPAID, "authorization-expiry")
 PAID_ON_PAGES: Final = (*PAGES_OF_BANKS, "terms")
 WEBHOOKS: Final = "webhooks"
-WEBHOOKS_SECONDS: Final = 12.0  # two attempts up to their timeouts
+WEBHOOKS_SECONDS: Final = 12.0  # two attempts with timeouts
 SHORTEST: Final = "PT1M"
 PAYS: Final = Action(CUSTOMER, "pay")
 
 
-def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
-    """List the variations of an order that can be played; those of webhooks only if the shop ``is_told``."""
+def variations(order: Order, *, has_webhook_url: bool) -> list[VariationOffer]:
+    """List the playable variations of an order; variations of webhooks need a webhook URL."""
     attempt = order.last_transaction
     is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
     is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
@@ -38,43 +38,43 @@ def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
         if effect in (CAPTURES_IN_PARTS, LAPSES):
             return is_payable and is_captured
         if isinstance(effect, WebhookEffect):
-            return is_payable and is_told
+            return is_payable and has_webhook_url
         return is_payable or effect is WALKS_AWAY
 
-    return [offer for offer in offered(OfferedIn.AGAIN).values() if is_possible(offer.effect)]
+    return [offer for offer in offered(OfferedIn.WHAT_IF).values() if is_possible(offer.effect)]
 
 
-def again(
+def replay_with(
     project: Project, order: Order, name: str, body: Mapping[str, Any], create: Callable[[Json], Order]
 ) -> Order:
-    """Recreate an order, with ``create`` from its original ``body``, and play a variation of it.
+    """Create a copy of an order from its original ``body``, and play a variation on it.
 
-    An order that should expire gets the shortest period, so that few other events come before.
+    If the variation is an expiry, the copy gets the shortest period, to avoid other events.
 
     Raises:
-        Invalid: there is no such variation.
+        Invalid: the variation is unknown.
         Refusal: the new order does not allow it.
     """
     effect, attempt = _effect(name), order.last_transaction
-    made = create(_expiring_soon(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
-    if made.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
-        act(project, made.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
+    replayed = create(_expiring_soon(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
+    if replayed.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
+        act(project, replayed.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
     if effect is WALKS_AWAY:
-        expire(project, made)
+        expire(project, replayed)
     elif isinstance(effect, Action):
-        act(project, made.id, effect)
+        act(project, replayed.id, effect)
     else:
-        _pay(project, made.id, effect.document if isinstance(effect, WebhookEffect) else {})
+        _pay(project, replayed.id, effect.document if isinstance(effect, WebhookEffect) else {})
     if effect is CAPTURES_IN_PARTS:
-        _capture_in_parts(project, made)
+        _capture_in_parts(project, replayed)
     if effect is LAPSES:
-        expire(project, made)
-    project.settle(WEBHOOKS_SECONDS, orders=[made.id])
-    return project.find_order(made.id)
+        expire(project, replayed)
+    project.settle(WEBHOOKS_SECONDS, orders=[replayed.id])
+    return project.find_order(replayed.id)
 
 
 def _effect(name: str) -> VariationEffect | None:
-    known = offered(OfferedIn.AGAIN)
+    known = offered(OfferedIn.WHAT_IF)
     if name not in known:
         raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
     return known[name].effect
@@ -101,10 +101,10 @@ def _capture_in_parts(project: Project, order: Order) -> None:
 
 
 def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
-    """Pay an order with an effect on its webhooks, which takes precedence over all existing rules.
+    """Pay an order with an effect on its webhooks; its rule takes precedence over all existing rules.
 
-    The stored rule names the order, so it affects no other webhooks and is removed when the order is at rest,
-    even after a crash, or if the webhooks wait behind slow ones for longer than this call.
+    The rule names the order, so it affects no other webhooks. It ends with the order, even if the server
+    crashes or if slow webhooks delay these beyond the end of this call.
     """
     rule = {"when": {"order_id": order_id, "attempt": 1}, "then": dict(effect)}
     if effect:
@@ -118,6 +118,6 @@ def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
 
 
 def _is_rule_applied(project: Project, order_id: str) -> bool:
-    """Whether the rule has been applied to all webhooks of an order."""
+    """Whether the rule has affected all webhooks of an order."""
     deliveries = project.epoch.store.deliveries_of(order_id)
     return all(delivery.attempts or delivery.postponed for delivery in deliveries)

@@ -1,4 +1,4 @@
-"""What developers copy of an order: the command that creates it, and a test that replays it."""
+"""Code snippets of an order: the command that creates it, and a test that replays it."""
 
 import json
 import shlex
@@ -29,12 +29,12 @@ NOT_REPLAYED = (ASK, RETURN, SCAN, CREATE)
 ONE_SECOND = timedelta(seconds=1)
 LINE_LENGTH = 70
 OK, CREATED = 200, 201
-UNANSWERED = 503  # what the test's shop answers where the real one did not answer
+UNANSWERED = 503  # the status in the test for an attempt without an answer
 ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
 def curl(project: Project, entry: JournalEntry | None) -> str | None:
-    """The command that makes the same request; None if there was none, or its body is no JSON object."""
+    """Build the command that repeats a request; None without a request, or if its body is no JSON object."""
     body = request_record(project, entry)["request"] if entry is not None else None
     if entry is None or not isinstance(body, dict | None):
         return None
@@ -43,7 +43,7 @@ def curl(project: Project, entry: JournalEntry | None) -> str | None:
 
 
 def command(project: Project, path: str, body: Mapping[str, object] | None, method: str = "POST") -> str:
-    """The command for a shell that sends a request to this server."""
+    """Build the shell command that sends a request to this server."""
     url = shlex.quote(f"{project.services.public_url}{path}")
     verb = "" if method == ("GET" if body is None else "POST") else f"-X {method} "
     start = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {verb}{url}'
@@ -54,31 +54,31 @@ def command(project: Project, path: str, body: Mapping[str, object] | None, meth
 
 
 def creation_of(project: Project, order: Order) -> JournalEntry | None:
-    """The request that created an order; None if there was none, or it is forgotten."""
-    created = project.epoch.journal.entries(lambda entry: entry.order_id == order.id and is_order_made(entry))
+    """Find the request that created an order; None if there was none, or the journal dropped it."""
+    created = project.epoch.journal.entries(lambda entry: entry.order_id == order.id and creates_order(entry))
     return next(iter(created), None)
 
 
-def created_with(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any] | None:
-    """The body of the request that ``created`` an order, or what somebody asked for by hand.
+def creation_body(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any] | None:
+    """Return the body of the request that ``created`` an order, or of its manual creation.
 
-    None if it is forgotten, or had secrets.
+    None if the journal dropped it, or it contains secrets.
     """
     if created is not None:
         body = request_record(project, created)["request"]
     else:
-        by_hand = project.epoch.journal.actions(frozenset((order.id,)))
-        body = next((taken.how.get("order") for taken in by_hand if taken.action == CREATE), None)
+        actions = project.epoch.journal.actions(frozenset((order.id,)))
+        body = next((performed.how.get("order") for performed in actions if performed.action == CREATE), None)
     return dict(body) if isinstance(body, Mapping) and MASK not in json.dumps(body) else None
 
 
 def _escaped(letter: str) -> str:
-    """A letter in JSON; what a terminal would not print is escaped."""
+    """Escape a letter for JSON, unless it is printable."""
     return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def pretty(body: Any) -> str:
-    """A body for people: JSON with line breaks, other text as it is."""
+    """Format a body for display: JSON with line breaks, other text unchanged."""
     if isinstance(body, str):
         try:
             body = json.loads(body) if body.startswith(("{", "[")) else body
@@ -90,30 +90,30 @@ def pretty(body: Any) -> str:
 
 
 def test_code(project: Project, order: Order) -> str | None:
-    """A test that replays an order; None if no request that is still in the journal created the order."""
+    """Write a test that replays an order; None if its creation is not in the journal."""
     journal = project.epoch.journal
-    own = f"/v1/orders/{order.id}/"  # also of a refund, which makes an order of its own
+    own = f"/v1/orders/{order.id}/"  # also for refunds, which are separate orders
     entries = list(
         journal.entries(
             lambda entry: (entry.order_id == order.id or entry.path.startswith(own)) and entry.method != "GET"
         )
     )
-    if not entries or not is_order_made(entries[0]) or entries[0].status != CREATED:
+    if not entries or not creates_order(entries[0]) or entries[0].status != CREATED:
         return None
     body = request_record(project, entries[0])["request"]
     if not isinstance(body, dict):
-        return None  # it was too long to keep
+        return None  # truncated in the journal
     return "\n".join(_lines(project, order, entries, body)) + "\n"
 
 
-def is_order_made(entry: JournalEntry) -> bool:
+def creates_order(entry: JournalEntry) -> bool:
     """Whether a request created an order, even if its response was lost."""
     return entry.path.rstrip("/") == "/v1/orders" and entry.method == "POST" and entry.order_id is not None
 
 
-def is_replayed(taken: PerformedAction) -> bool:
-    """Whether a test has to repeat an action, since no scenario does."""
-    return taken.via != VIA_SCENARIO and taken.action not in NOT_REPLAYED
+def is_replayed(performed: PerformedAction) -> bool:
+    """Whether a test has to repeat an action, because no scenario does."""
+    return performed.via != VIA_SCENARIO and performed.action not in NOT_REPLAYED
 
 
 def _lines(
@@ -123,15 +123,15 @@ def _lines(
     body: dict[str, Any],
 ) -> Iterator[str]:
     created, scenario = entries[0], project.epoch.state.scenario
-    mode, told = project.epoch.state.base_settings.mode, _told(project, order)
+    mode, statuses = project.epoch.state.base_settings.mode, _webhook_statuses(project, order)
     yield "import pytest"
     yield ""
     yield ""
     yield f'@pytest.mark.payment_settings(clock="frozen@{timestamp(created.at)}", mode="{mode}")'
-    yield f"def test_order_{order.id[:8]}(payment_sandbox{', webhook_receiver' if told else ''}):"
+    yield f"def test_order_{order.id[:8]}(payment_sandbox{', webhook_receiver' if statuses else ''}):"
     yield '    """Replays an order from the dashboard."""'
     yield "    sandbox = payment_sandbox"
-    if told:
+    if statuses:
         yield "    sandbox.client.change_settings(webhook_url=webhook_receiver.url)"
         yield from _answers(project, order)
         body = {name: value for name, value in body.items() if name != "webhook_url"}
@@ -142,23 +142,23 @@ def _lines(
     yield "    answer = sandbox.session.post(orders, json=body)"
     yield '    order_id = answer.json()["id"]'
     yield from _steps(project, order, entries)
-    yield from _outcome(order, told)
+    yield from _outcome(order, statuses)
 
 
-def _outcome(order: Order, told: list[str]) -> Iterator[str]:
-    """What has come of it: status, refunds and webhooks."""
+def _outcome(order: Order, webhook_statuses: list[str]) -> Iterator[str]:
+    """Assert the status, the refunds and the webhooks of an order."""
     yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
     if order.refunds:
         refunded = [refund.amount_cents for refund in order.refunds]
         yield '    refunds = sandbox.client.overview(order_id)["refunds"]'
         yield f'    assert [refund["amount"] for refund in refunds] == {refunded}'
-    if told:
+    if webhook_statuses:
         yield "    webhooks = sandbox.client.webhooks(order_id)"
-        yield f'    assert [webhook["status"] for webhook in webhooks] == {literal(told, 4)}'
+        yield f'    assert [webhook["status"] for webhook in webhooks] == {literal(webhook_statuses, 4)}'
 
 
 def _answers(project: Project, order: Order) -> Iterator[str]:
-    """The receiver answers webhooks as the shop did; nothing needs to be said if each was 200."""
+    """Make the receiver answer webhooks as the shop did, unless all answers were 200."""
     attempts = [
         attempt
         for delivery in project.epoch.store.deliveries_of(order.id)
@@ -172,25 +172,25 @@ def _answers(project: Project, order: Order) -> Iterator[str]:
         yield f"    webhook_receiver.answer_with({', '.join(map(str, statuses))})"
 
 
-def _told(project: Project, order: Order) -> list[str]:
-    """The statuses of the order's webhooks; empty if not all of them had one."""
+def _webhook_statuses(project: Project, order: Order) -> list[str]:
+    """Return the statuses of the order's webhooks; empty if a status had no webhook."""
     epoch = project.epoch
-    told = [str(delivery.status) for delivery in epoch.store.deliveries_of(order.id)]
+    statuses = [str(delivery.status) for delivery in epoch.store.deliveries_of(order.id)]
     reached = [
         str(reached.status)
         for reached in epoch.journal.statuses
         if reached.order_id == order.id and reached.payment_method is None
     ]
-    return told if told == [status for status in reached if status != "new"] else []
+    return statuses if statuses == [status for status in reached if status != "new"] else []
 
 
 def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Iterator[str]:
-    """What the shop and the others did after the creation, each at its own time."""
+    """Repeat the requests and actions after the creation, each at its own time."""
     now = entries[0].at
     actions = filter(is_replayed, project.epoch.journal.actions(frozenset((order.id,))))
     steps: list[tuple[Any, JournalEntry | PerformedAction]] = [
         *((entry.real_at, entry) for entry in entries[1:]),
-        *((taken.real_at, taken) for taken in actions),
+        *((performed.real_at, performed) for performed in actions),
     ]
     for _, step in sorted(steps, key=lambda step: step[0]):
         if step.at - now >= ONE_SECOND:
@@ -206,39 +206,39 @@ def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Itera
 
 
 def last_moment(project: Project, order: Order) -> datetime:
-    """When the last thing happened to an order, which does not depend on when somebody looks."""
+    """Return the time of the last happening of an order, which does not depend on the current time."""
     return max(happening.at for happening in history(project.epoch, order.id))
 
 
-def period(passed: timedelta) -> str:
-    """A period as people spell it, such as P2DT1H; it is exact."""
-    minutes, seconds = divmod(passed.seconds, 60)
+def period(elapsed: timedelta) -> str:
+    """Format an exact ISO 8601 period, such as P2DT1H."""
+    minutes, seconds = divmod(elapsed.seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    exact = f"{seconds}.{passed.microseconds:06}" if passed.microseconds else seconds
+    exact = f"{seconds}.{elapsed.microseconds:06}" if elapsed.microseconds else seconds
     time = "".join(
         f"{count}{unit}" for unit, count in zip("HMS", (hours, minutes, exact), strict=True) if count
     )
-    return f"P{f'{passed.days}D' if passed.days else ''}{f'T{time}' if time else ''}"
+    return f"P{f'{elapsed.days}D' if elapsed.days else ''}{f'T{time}' if time else ''}"
 
 
-def replayed_action(taken: PerformedAction) -> Iterator[str]:
-    """The lines that repeat an action; what a merchant did by hand is a call of the shop."""
-    how = {"amount" if name == "amount_cents" else name: value for name, value in taken.how.items()}
-    if taken.actor != MERCHANT:
+def replayed_action(performed: PerformedAction) -> Iterator[str]:
+    """Yield the lines that repeat an action; a manual action of the merchant becomes an API call."""
+    how = {"amount" if name == "amount_cents" else name: value for name, value in performed.how.items()}
+    if performed.actor != MERCHANT:
         more = "".join(f", {name}={value!r}" for name, value in how.items())
-        yield f"    sandbox.act(order_id, {taken.actor!r}, {taken.action!r}{more})"
-    elif taken.action == "cancel":
-        yield from _called('delete(f"{orders}{order_id}/")')
-    elif taken.action == "refund":
-        yield from _called(f'post(f"{{orders}}{{order_id}}/refunds/", json={literal(how, 4)})')
+        yield f"    sandbox.act(order_id, {performed.actor!r}, {performed.action!r}{more})"
+    elif performed.action == "cancel":
+        yield from _asserted_call('delete(f"{orders}{order_id}/")')
+    elif performed.action == "refund":
+        yield from _asserted_call(f'post(f"{{orders}}{{order_id}}/refunds/", json={literal(how, 4)})')
     else:
         yield ATTEMPT
-        place = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{taken.action}s/amount/"'
-        yield from _called(f"post({place}, json={literal(how, 4)})")
+        url = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{performed.action}s/amount/"'
+        yield from _asserted_call(f"post({url}, json={literal(how, 4)})")
 
 
-def _called(call: str, status: int | None = None) -> Iterator[str]:
-    """A call, and what it answered; one that was made by hand succeeded."""
+def _asserted_call(call: str, status: int | None = None) -> Iterator[str]:
+    """Yield a call and the assertion of its status; a manual call (None) succeeded."""
     yield f"    answer = sandbox.session.{call}"
     yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
 
@@ -247,30 +247,30 @@ def _request(project: Project, order: Order, entry: JournalEntry) -> Iterator[st
     before, call = replayed_call(project, order, entry)
     yield from before
     if entry.fault is None:
-        yield from _called(call, entry.status)
+        yield from _asserted_call(call, entry.status)
     else:
         yield f"    sandbox.session.{call}  # a fault changed its answer"
 
 
 def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[list[str], str]:
-    """A request with the ids of the new order, and what must come before it.
+    """Return the lines that a replayed request needs first, and the request with the ids of the new order.
 
-    What follows the id of the order is text, not code.
+    The path after the id of the order is quoted, as it is text, not code.
     """
     rest = entry.path.partition(order.id)[2]
-    place, needed = f"orders + order_id + {rest!r}", []
+    url, needed = f"orders + order_id + {rest!r}", []
     for transaction_id in (attempt.id for attempt in order.transactions):
         before, match, after = rest.partition(transaction_id)
         if match:
             needed = [ATTEMPT]
-            place = f"orders + order_id + {before!r} + attempt + {after!r}"
+            url = f"orders + order_id + {before!r} + attempt + {after!r}"
     body = request_record(project, entry)["request"]
     sent = f", json={literal(body, 4)}" if body is not None else ""
-    return needed, f"{entry.method.lower()}({place}{sent})"
+    return needed, f"{entry.method.lower()}({url}{sent})"
 
 
 def literal(value: Any, indent: int) -> str:
-    """A value as Python source, over several lines if it is long."""
+    """Format a value as Python source, over several lines if it is long."""
     short = repr(value)
     if len(short) <= LINE_LENGTH or not isinstance(value, dict | list) or not value:
         return short

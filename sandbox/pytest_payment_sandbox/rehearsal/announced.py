@@ -1,0 +1,166 @@
+"""A test of a suite in another language, as its helper announced it: its project, and how it is judged."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+from zlib import crc32
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.operations.advance import AdvanceLimits
+from payment_sandbox.operations.clock import advance_clock, change_clock
+from payment_sandbox.operations.history import history
+from payment_sandbox.projects.jobs import Job
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.pictures import sequence, svg
+from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Ran
+from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending
+from pytest_payment_sandbox.rehearsal.judging import (
+    Ends,
+    Judged,
+    Trial,
+    hangs,
+    judge,
+    not_judged,
+)
+from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere, page_at
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.showing import Mails, Showing, pages_of
+
+ADVANCE: Final = AdvanceLimits(timeout_seconds=20)
+SETTLE_SECONDS: Final = 10.0
+EVERY: Final = timedelta(hours=1)
+FAILED: Final = 500
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What is known of the shop apart from the suite: its books, and the pages that show an order."""
+
+    books: BooksElsewhere | None = None
+    pages: Sequence[str] = ()
+
+
+@dataclass
+class TestMemory:
+    """What the runs of a test have in common: the test as it is, and what earlier ones came to."""
+
+    __test__ = False
+
+    baseline: Judged | None = None
+    ends: Ends = field(default_factory=dict)
+
+
+class AnnouncedTest:
+    """One run of a test."""
+
+    def __init__(
+        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, outside: Outside
+    ) -> None:
+        """Rehearse the project: in each run, it begins with the same identifiers, within an hour."""
+        self.name = name
+        self.project = project
+        self.variation = variation
+        self.memory = memory
+        self.error = ""  # why the test as it is cannot be judged
+        self.run = RehearsedRun(project, variation)
+        self._outside = outside
+        self._judged: Judged | None = None
+        self._timeline = self._picture = ""
+        if memory.baseline is not None:
+            self.run.calls.limit(memory.baseline.most_calls)
+        project.epoch.ids = Ids(crc32(name.encode()))
+        if not project.epoch.state.clock.running:
+            change_clock(project, now=_next_hour(project.now()))
+        project.rehearse(self.run)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the test has ended, and was judged."""
+        return self._judged is not None
+
+    @property
+    def ran(self) -> Ran:
+        """What the run has shown."""
+        judged = self._judged or Judged([], (), ())
+        return Ran(judged, self.run.steps, self.run.happened, self._timeline, self._picture)
+
+    def judge(self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]) -> None:
+        """Judge the test, which has just ended; its shop still handles webhooks."""
+        project, run = self.project, self.run
+        trial = Trial(
+            run,
+            self.variation,
+            ending.failure,
+            self.memory.baseline,
+            [],
+            self.memory.ends,
+            lambda: self._look(ending, conversation),
+        )
+        try:
+            project.settle(SETTLE_SECONDS)
+            for name, period in ending.jobs:
+                job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
+                project.epoch.jobs.add(job)
+            books = self._books(ending, conversation, environment)
+            judged = judge(trial, lambda until: advanced_to(project, until), books)
+        except Exception as error:
+            if not self.variation:
+                self.error = f"the test {self.name!r} cannot be judged: {error}"
+            judged = not_judged(run, error)
+        if judged.problems:
+            happenings = list(history(project.epoch))
+            lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
+            self._timeline = "\n".join([*lines, *ending.stack.splitlines(), *_stacks(project)])
+            self._picture = svg(sequence(happenings), is_file=True)
+        self._judged = judged
+
+    def _books(
+        self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]
+    ) -> Books | None:
+        if ending.has_books:
+            return conversation.books
+        elsewhere = self._outside.books
+        if elsewhere is None:
+            return None
+        key = self.project.masking.api_key or ""
+        own = {**environment, "SANDBOX_API_KEY": key, "SANDBOX_TEST": self.name}
+        return lambda: elsewhere.of(self.project, own)
+
+    def _look(self, ending: Ending, conversation: Conversation) -> Showing:
+        get: Callable[[str], str | None] = conversation.page if ending.has_pages else page_at
+        is_first = self.memory.baseline is None
+        pages = pages_of(self.project, get, self._outside.pages, is_first=is_first)
+        return Showing(pages, Mails((), 0))
+
+
+def unended(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> Ran:
+    """What a run has shown in which the test did not end: something hangs, or the suite has crashed."""
+    why = failure or "the suite ended without it"
+    if test is not None and "longer than" in why:
+        problem = hangs(f"a run of the suite: {why}")
+    else:
+        problem = BookProblem("not-judged", f"the test did not end: {why.partition(chr(10))[0]}")
+    steps = test.run.steps if test is not None else []
+    happened = test.run.happened if test is not None else []
+    return Ran(Judged([problem], (), ()), steps, happened or variation, why, "")
+
+
+def _stacks(project: Project) -> list[str]:
+    """What the shop's handlers have answered where they failed."""
+    tries = [each for delivery in project.epoch.store.deliveries() for each in delivery.attempts]
+    answers = [each.reply.body for each in tries if (each.reply.status or 0) >= FAILED]
+    return [line for answer in dict.fromkeys(answers) for line in answer.splitlines()]
+
+
+def _next_hour(now: datetime) -> datetime:
+    return now.replace(minute=0, second=0, microsecond=0) + EVERY
+
+
+def advanced_to(project: Project, until: datetime) -> None:
+    """Let time pass, as far as it goes."""
+    with suppress(Exception):  # what is wrong with an event is in the history
+        advance_clock(project, {"to": until}, ADVANCE)

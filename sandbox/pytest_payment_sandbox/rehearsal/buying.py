@@ -1,0 +1,367 @@
+"""A customer of any shop: a real browser buys along the steps of a file, pays at the sandbox, and returns."""
+
+import os
+import shutil
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from html import escape
+from http import HTTPStatus
+from pathlib import Path
+from threading import Thread
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import urljoin, urlsplit
+
+import requests
+from playwright.sync_api import Browser, BrowserContext, Error, Locator, Request, Route, sync_playwright
+
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.serving.threads import start
+from payment_sandbox.testing.shops.pressing import POST, Pressing, with_number
+
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+TIMEOUT_MS: Final = 8_000
+PAYMENT_PAGES_MAX: Final = 8
+REQUEST_SECONDS_MAX: Final = 15.0
+TEXT_MAX: Final = 200  # characters of a page in an error
+KEYS: Final = ("open", "steps", "returned")
+ACTIONS: Final = ("click", "fill", "select", "check")
+WITH_VALUE: Final = ("fill", "select")
+KNOWN: Final = ", ".join(f"{name} with a value in with" if name in WITH_VALUE else name for name in ACTIONS)
+CHOICES: Final = (
+    '[data-testid="method-credit-card"]',
+    '[data-testid^="method-"]',
+    '[data-testid^="issuer-"]',
+    '[data-testid="scan-open"]',
+)
+"""What a customer chooses on the payment pages before they pay."""
+PAYS: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
+SECURE: Final = "/secure"
+BACK: Final = '[data-testid="back-to-shop"]'
+
+
+class BuyFails(Exception):
+    """The customer cannot buy; the message says at which step, what was expected, and what the page says."""
+
+
+class BuyStep(NamedTuple):
+    """One step in the shop."""
+
+    place: str
+    action: str
+    selector: str
+    value: str = ""
+
+    @property
+    def label(self) -> str:
+        """As in the file."""
+        return f'{self.place} ({self.action} "{self.selector}")'
+
+
+class Buy(NamedTuple):
+    """How a customer buys: the page that they open, their steps, and what the page after the payment has."""
+
+    file: str
+    open: str
+    steps: Sequence[BuyStep]
+    returned: str
+
+
+def read_buy(file: Path) -> Buy:
+    """Read the file with the steps.
+
+    Raises:
+        ValueError: it is wrong; says where, and what was expected.
+    """
+    document = _parsed(file)
+    data = document.data
+    if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
+        raise _wrong(document, file, "", "expected open, steps and, if you like, returned")
+    steps = data.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise _wrong(document, file, "steps", "expected a list of steps")
+    read = []
+    for number, step in enumerate(steps, 1):
+        if (action := _action_of(step)) is None:
+            path = f"steps[{number - 1}]"
+            raise _wrong(document, file, path, f"step {number}: expected one of {KNOWN}, not {step!r}")
+        read.append(BuyStep(f"step {number}", action, str(step[action]), str(step.get("with", ""))))
+    return Buy(str(file), str(data["open"]), read, str(data.get("returned", "")))
+
+
+def _parsed(file: Path) -> Document:
+    try:
+        return parse_yaml(file.read_text(encoding="utf-8"), str(file))
+    except OSError as error:
+        raise ValueError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    except Invalid as invalid:
+        raise ValueError("; ".join(violation.placed() for violation in invalid.violations)) from invalid
+
+
+def _wrong(document: Document, file: Path, path: str, expected: str) -> ValueError:
+    return ValueError(f"{file}:{document.position_of(path).line}: {expected}")
+
+
+def _action_of(step: object) -> str | None:
+    """The action of a step; None if the step is none."""
+    if not isinstance(step, dict):
+        return None
+    action = next((name for name in ACTIONS if name in step), None)
+    if action is None or set(step) - {action, "with"}:
+        return None
+    return action if (action in WITH_VALUE) == ("with" in step) else None
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser without a window: the system's Chromium, or Playwright's own.
+
+    Raises:
+        BuyFails: there is none.
+    """
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    flags = [*FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path, args=flags)
+        except Error as error:
+            reason = error.message.partition("\n")[0]
+            raise BuyFails(
+                f"no Chromium: install the package chromium, or run playwright install ({reason})"
+            ) from error
+        try:
+            yield browser
+        finally:
+            with suppress(Error):  # Ctrl-C has ended it
+                browser.close()
+
+
+class Press(Protocol):
+    """Notes that a form is submitted; says how, if it goes another way."""
+
+    def __call__(self, method: str, path: str, *, has_number: bool) -> Pressing | None:
+        """Note it."""
+        ...
+
+
+Forms = dict[int, bool]
+"""The steps that submit a form, and whether it has a whole number."""
+
+
+class Customer:
+    """One customer, with cookies of their own."""
+
+    def __init__(self, context: BrowserContext, buy: Buy, shop: str, sandbox: str) -> None:
+        self._context = context
+        self._buy = buy
+        self._shop = shop
+        self._sandbox = sandbox
+        context.set_default_timeout(TIMEOUT_MS)
+        self._page = context.new_page()
+        self._cookies: dict[str, str] = {}
+        self.pictures: dict[str, bytes] = {}  # of the pages that were looked at, by address
+
+    def buys(self, press: Press, forms: Forms) -> None:
+        """Buy, pay, and return to the shop; ``forms`` are the steps that are known to submit one.
+
+        Raises:
+            BuyFails: a step cannot be done, or the customer does not get back to the shop.
+        """
+        self._go(urljoin(f"{self._shop}/", self._buy.open), "open")
+        for number, step in enumerate(self._buy.steps):
+            self._do(step, number, press, forms)
+        self._pays()
+        self._expect_return()
+
+    def sees(self, url: str) -> str | None:
+        """What a page of the shop says, with a picture of it; None if there is none."""
+        if urlsplit(url).netloc == "":
+            url = urljoin(f"{self._shop}/", url)
+        tab = self._context.new_page()
+        try:
+            answer = tab.goto(url, wait_until="load")
+            if answer is None or answer.status == HTTPStatus.NOT_FOUND:
+                return None
+            self.pictures[url] = tab.screenshot(type="jpeg", quality=60)
+            return tab.inner_text("body")
+        except Error as error:
+            return f"{type(error).__name__}: {error.message.partition(chr(10))[0]}"
+        finally:
+            tab.close()
+
+    def picture(self) -> None:
+        """Take a picture of where the customer is."""
+        with suppress(Exception):
+            self.pictures[self._page.url] = self._page.screenshot(type="jpeg", quality=60)
+
+    def returns(self, url: str, tabs: int) -> None:
+        """Request the page to which customers return, with the customer's cookies, on threads."""
+
+        def ask() -> None:
+            with suppress(requests.RequestException):  # what the page makes of it shows later
+                requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
+
+        threads = [Thread(target=ask, daemon=True) for _ in range(tabs)]
+        for thread in threads:
+            start(thread)
+        for thread in threads:
+            thread.join()
+
+    def close(self) -> None:
+        """Forget the cookies, and close all tabs."""
+        self._context.close()
+
+    # Steps
+
+    def _go(self, url: str, place: str) -> None:
+        try:
+            self._page.goto(url, wait_until="load")
+        except Error as error:
+            reason = error.message.partition("\n")[0]
+            raise BuyFails(f"{self._buy.file}, {place}: {url} does not open: {reason}") from error
+
+    def _do(self, step: BuyStep, number: int, press: Press, forms: Forms) -> None:
+        place = self._page.locator(step.selector).first
+        posts: list[bytes] = []
+
+        def note(request: Request) -> None:
+            if request.method == POST and request.url.startswith(self._shop):
+                posts.append(request.post_data_buffer or b"")
+
+        is_known = number in forms
+        pressing = press(POST, step.selector, has_number=forms[number]) if is_known else None
+        self._page.on("request", note)
+        try:
+            if pressing is not None:
+                self._page.route(f"{self._shop}/**", _Pressed(pressing).route)
+            self._act(step, place)
+            self._page.wait_for_load_state("load")
+        except Error as error:
+            raise self._failed(step, error) from error
+        finally:
+            self._page.remove_listener("request", note)
+            if pressing is not None:
+                self._page.unroute(f"{self._shop}/**")
+        if posts and not is_known:
+            forms[number] = with_number(posts[0], 1) != posts[0]
+            press(POST, step.selector, has_number=forms[number])
+
+    def _act(self, step: BuyStep, place: Locator) -> None:
+        if step.action == "fill":
+            place.fill(step.value)
+        elif step.action == "select":
+            place.select_option(step.value)
+        elif step.action == "check":
+            place.check()
+        else:
+            place.click()
+
+    def _failed(self, step: BuyStep, error: Exception) -> BuyFails:
+        why = str(error).partition("\n")[0]
+        with suppress(Exception):  # a selector can be none
+            if not self._page.locator(step.selector).count():
+                why = f"nothing matches it in {TIMEOUT_MS // 1000} s"
+        return BuyFails(
+            f"{self._buy.file}, {step.label}: {why} on {self._page.url}, which says {self._says()!r}"
+        )
+
+    def _says(self) -> str:
+        text = ""
+        with suppress(Exception):
+            text = " ".join(self._page.inner_text("body").split())
+        return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"
+
+    # The payment
+
+    def _pays(self) -> None:
+        """Choose what there is to choose, pay once, and go back to the shop, whatever has come of it."""
+        has_paid = False
+        try:
+            for _ in range(PAYMENT_PAGES_MAX):
+                self._page.wait_for_load_state("load")
+                if not self._page.url.startswith(self._sandbox):
+                    return
+                self._cookies = {each["name"]: each["value"] for each in self._context.cookies(self._shop)}
+                wanted = self._next_press(has_paid=has_paid)
+                if wanted is None:
+                    return
+                has_paid = has_paid or wanted == PAYS
+                with self._page.expect_navigation(wait_until="load"):
+                    self._page.locator(wanted).locator("visible=true").first.click()
+        except Error as error:
+            reason = str(error).partition("\n")[0]
+            raise BuyFails(
+                f"{self._buy.file}: the payment page {self._page.url} does not go on ({reason}); "
+                f"it says {self._says()!r}"
+            ) from error
+
+    def _next_press(self, *, has_paid: bool) -> str | None:
+        """What the customer presses next; they pay once, and a bank may ask them to confirm it."""
+        may_pay = not has_paid or SECURE in self._page.url
+        wanted = [*((PAYS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK]
+        return next(
+            (each for each in wanted if self._page.locator(each).locator("visible=true").count()), None
+        )
+
+    def _expect_return(self) -> None:
+        if self._page.url.startswith(self._sandbox):
+            raise BuyFails(
+                f"{self._buy.file}: the customer does not get back to the shop: the payment page "
+                f"{self._page.url} says {self._says()!r}; give the order a return_url"
+            )
+        wanted = self._buy.returned
+        if not wanted:
+            return
+        if wanted.startswith(("/", "http")):
+            is_right = self._page.url.startswith(urljoin(f"{self._shop}/", wanted))
+        else:
+            is_right = self._page.locator(wanted).count() > 0
+        if not is_right:
+            raise BuyFails(
+                f'{self._buy.file}, returned: expected "{wanted}" on {self._page.url}, '
+                f"which says {self._says()!r}"
+            )
+
+
+class _Pressed:
+    """Submits a form another way: a second time, before the browser or with it, or with another number."""
+
+    def __init__(self, pressing: Pressing) -> None:
+        self._pressing = pressing
+        self._is_done = False
+
+    def route(self, route: Route, request: Request) -> None:
+        """Handle a request of the page; only the first form is the one."""
+        body = request.post_data_buffer or b""
+        if request.method != POST or self._is_done:
+            route.continue_()
+            return
+        self._is_done = True
+        if self._pressing.more:
+            route.continue_(post_data=with_number(body, self._pressing.more))
+            return
+        headers = {name: value for name, value in request.all_headers().items() if not name.startswith(":")}
+        headers.pop("content-length", None)
+        again = Thread(target=_post, args=(request.url, headers, body), daemon=True)
+        start(again)
+        if not self._pressing.at_once:
+            again.join(REQUEST_SECONDS_MAX)
+        route.continue_()
+
+
+def _post(url: str, headers: Mapping[str, str], body: bytes) -> None:
+    with suppress(requests.RequestException):
+        requests.post(
+            url, data=body, headers=dict(headers), allow_redirects=False, timeout=REQUEST_SECONDS_MAX
+        )
+
+
+def as_images(pictures: Mapping[str, bytes]) -> str:
+    """Pictures as a part of a page that stands in one file."""
+    return "".join(
+        f'<figure><img alt="the page {escape(url)}" src="data:image/jpeg;base64,{b64encode(data).decode()}">'
+        f"<figcaption>{escape(url)}</figcaption></figure>"
+        for url, data in pictures.items()
+    )

@@ -1,0 +1,214 @@
+"""The endpoint for the helpers of a suite in another language, which know the tests and the shop.
+
+A helper sends JSON to the address in ``SANDBOX_REHEARSAL``. With ``begins`` it names the test of a project,
+and with ``ends`` it says how the test ended. Then it answers the questions of the response, about the shop's
+books and pages, until there is none: the test is judged meanwhile.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final, NamedTuple, Protocol
+
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.serving.threads import start
+
+ANSWER_SECONDS_MAX: Final = 30.0  # for a question to a helper
+JUDGE_SECONDS_MAX: Final = 85.0  # until the next question, or until the test is judged; PHP waits for 90
+OK: Final = 200
+BAD: Final = 400
+EXPECTED: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
+
+Message = dict[str, Any]
+"""What a helper sends, or gets: JSON."""
+
+
+class NoHelperAnswer(Exception):
+    """A helper did not answer a question, or says that it cannot."""
+
+
+class Ending(NamedTuple):
+    """The end of a test: its failure, if any, and what the helper can be asked."""
+
+    failure: str | None
+    stack: str
+    has_books: bool
+    has_pages: bool
+    jobs: Sequence[tuple[str, Period]]  # of the shop, which run from now on
+
+    @classmethod
+    def read(cls, message: Message) -> "Ending":
+        """Read what the helper has sent.
+
+        Raises:
+            ValueError: the period of a job is none.
+        """
+        failure, jobs = message["ends"], message.get("jobs") or {}
+        return cls(
+            None if failure is None else str(failure),
+            str(message.get("stack") or ""),
+            bool(message.get("books")),
+            bool(message.get("pages")),
+            [(str(name), Period.parse(str(period))) for name, period in dict(jobs).items()],
+        )
+
+
+class Conversation:
+    """The questions about one test, and their answers."""
+
+    def __init__(self) -> None:
+        self._questions: SimpleQueue[Message] = SimpleQueue()
+        self._answers: SimpleQueue[Message] = SimpleQueue()
+
+    def books(self) -> list[object]:
+        """Ask for the shop's books.
+
+        Raises:
+            AssertionError: a rule of the shop's own does not hold.
+            NoHelperAnswer: they cannot be read.
+        """
+        answer = self._ask({"ask": "books"})
+        if "wrong" in answer:
+            raise AssertionError(str(answer["wrong"]))
+        entries = answer.get("books")
+        if not isinstance(entries, list):
+            raise NoHelperAnswer(f"the books are a list of entries, not {entries!r}")
+        return entries
+
+    def page(self, url: str) -> str | None:
+        """Ask for a page of the shop; None if there is none."""
+        text = self._ask({"ask": "page", "url": url}).get("page")
+        return None if text is None else str(text)
+
+    def run_job(self, name: str) -> str | None:
+        """Let a job of the shop run; return why it failed, if it did."""
+        try:
+            self._ask({"ask": "job", "job": name})
+        except NoHelperAnswer as failed:
+            return str(failed)
+        return None
+
+    def _ask(self, question: Message) -> Message:
+        self._questions.put(question)
+        try:
+            answer = self._answers.get(timeout=ANSWER_SECONDS_MAX)
+        except Empty:
+            raise NoHelperAnswer(
+                f"the suite did not answer for its {question['ask']} in {ANSWER_SECONDS_MAX:.0f} s"
+            ) from None
+        if "error" in answer:
+            raise NoHelperAnswer(str(answer["error"]).partition("\n")[0])
+        return answer
+
+    def end(self) -> None:
+        """Ask nothing more."""
+        self._questions.put({"ask": None})
+
+    def answered(self, message: Message) -> None:
+        """Take the answer to the last question."""
+        self._answers.put(message)
+
+    def next_question(self) -> Message:
+        """Wait for the next question."""
+        try:
+            return self._questions.get(timeout=JUDGE_SECONDS_MAX)
+        except Empty:
+            return {"ask": None}
+
+
+class Tests(Protocol):
+    """The tests of a run."""
+
+    def begins(self, project_id: str, test: str) -> str:
+        """Note the project of a test; return the name of the test in this run.
+
+        Raises:
+            ValueError: there is no such project.
+        """
+        ...
+
+    def ends(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+        """Judge a test that has ended."""
+        ...
+
+
+class HelperEndpoint:
+    """An HTTP server on this machine, for the helpers of one run."""
+
+    def __init__(self, tests: Tests) -> None:
+        self._tests = tests
+        self._lock = Lock()
+        self._conversations: dict[str, Conversation] = {}
+        endpoint = self
+
+        class HelperRequest(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                try:
+                    status, answer = OK, endpoint._answer(_read(text))
+                except ValueError as wrong:
+                    status, answer = BAD, {"error": {"type": "Rehearsal", "value": str(wrong)}}
+                body = json.dumps(answer).encode()
+                with suppress(OSError):  # the suite was ended
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+
+            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the name in the base class)
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), HelperRequest)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        self._thread = Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    def __enter__(self) -> "HelperEndpoint":
+        start(self._thread)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _answer(self, message: Message) -> Message:
+        project_id = str(message.get("project_id", ""))
+        if "begins" in message:
+            return {"test": self._tests.begins(project_id, str(message["begins"]))}
+        if "ends" in message:
+            return self._judge(project_id, message)
+        with self._lock:
+            conversation = self._conversations.get(project_id)
+        if conversation is None:
+            raise ValueError(f"no test of project {project_id!r} has ended: {EXPECTED}")
+        conversation.answered(message)
+        return conversation.next_question()
+
+    def _judge(self, project_id: str, message: Message) -> Message:
+        conversation, ending = Conversation(), Ending.read(message)
+        with self._lock:
+            self._conversations[project_id] = conversation
+
+        def judge() -> None:
+            try:
+                self._tests.ends(project_id, ending, conversation)
+            finally:
+                conversation.end()
+
+        start(Thread(target=judge, name="rehearsal judge", daemon=True))
+        return conversation.next_question()
+
+
+def _read(text: bytes) -> Message:
+    try:
+        message = json.loads(text)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        raise ValueError(EXPECTED)
+    return message

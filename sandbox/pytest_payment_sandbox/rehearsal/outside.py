@@ -1,0 +1,105 @@
+"""The books and pages of a shop that runs elsewhere: read over HTTP, or from a command."""
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+import requests
+
+from payment_sandbox.projects.project import Project
+from payment_sandbox.testing.books import BookEntry
+
+SECONDS_MAX: Final = 20.0
+SHOWN_MAX: Final = 300  # characters of an output
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+ADDRESSES: Final = ("http://", "https://")
+
+
+class BooksUnreadable(Exception):
+    """The books cannot be read; the message says where, and what was expected."""
+
+
+class BooksElsewhere:
+    """The shop's books at an address, or as the output of a command: a JSON list of entries."""
+
+    def __init__(self, source: str) -> None:
+        """Take an address with a scheme, or else a command.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        self.source = source
+        self._command: Sequence[str] = () if source.startswith(ADDRESSES) else shlex.split(source)
+        if not self._command and not urlsplit(source).hostname:
+            raise ValueError(
+                f"takes an address such as http://localhost:3000/books or a command, not {source!r}"
+            )
+
+    def of(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
+        """The entries with an order of the project: a shop that runs on has those of other runs, too.
+
+        Raises:
+            BooksUnreadable: there are no entries.
+        """
+        text = self._ran(environment) if self._command else self._fetched()
+        try:
+            entries = json.loads(text)
+            if not isinstance(entries, list):
+                raise ValueError(f"{_cut(text)!r} is no list")
+            read = [BookEntry.read(entry) for entry in entries]
+        except (TypeError, ValueError) as wrong:
+            raise self._unreadable(f"expected a JSON list of entries: {wrong}") from wrong
+        known = {order.id for order in project.epoch.store.orders_newest_first()}
+        return [entry for entry in read if known.intersection(entry.orders)]
+
+    def _fetched(self) -> str:
+        try:
+            answer = requests.get(self.source, timeout=SECONDS_MAX)
+        except requests.RequestException as error:
+            raise self._unreadable(f"nothing answers ({type(error).__name__})") from error
+        if answer.status_code != HTTPStatus.OK:
+            raise self._unreadable(f"expected 200, not {answer.status_code}: {_cut(answer.text)}")
+        return answer.text
+
+    def _ran(self, environment: Mapping[str, str]) -> str:
+        try:
+            ran = subprocess.run(
+                self._command,
+                env={**os.environ, **environment},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS_MAX,
+                check=False,
+            )
+        except OSError as error:
+            raise self._unreadable(f"cannot run {self._command[0]!r}: {error.strerror}") from error
+        except subprocess.TimeoutExpired as late:
+            raise self._unreadable(f"it took longer than {late.timeout:.0f} s") from late
+        if ran.returncode != 0:
+            raise self._unreadable(f"exit code {ran.returncode}: {_cut(ran.stderr or ran.stdout)}")
+        return ran.stdout
+
+    def _unreadable(self, why: str) -> BooksUnreadable:
+        return BooksUnreadable(f"--books {self.source}: {why}")
+
+
+def page_at(url: str) -> str | None:
+    """A page of a shop on this machine, as a customer without cookies gets it; None if there is none."""
+    if urlsplit(url).hostname not in LOOPBACK:
+        return None
+    try:
+        answer = requests.get(url, timeout=SECONDS_MAX)
+    except requests.RequestException:
+        return None
+    return answer.text if answer.status_code == HTTPStatus.OK else None
+
+
+def _cut(text: str) -> str:
+    shown = text.strip()
+    return shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}…"

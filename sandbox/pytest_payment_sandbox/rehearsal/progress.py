@@ -1,0 +1,50 @@
+"""Says how a rehearsal goes on: what is under way, how much was tried, and how much time is left."""
+
+from collections.abc import Callable
+from typing import Final
+
+from payment_sandbox.serving.realtime import monotonic_seconds
+
+FIRST_SECONDS: Final = 5.0  # from the start to the first line about variations
+EVERY_SECONDS: Final = 15.0  # from line to line
+ON_TERMINAL_SECONDS: Final = 0.5
+
+Write = Callable[[str], None]
+"""Writes one line; on a terminal, in place of the line before."""
+
+
+class Progress:
+    """The lines about a rehearsal, at most one in some seconds."""
+
+    def __init__(self, write: Write, *, is_terminal: bool = False, is_quiet: bool = False) -> None:
+        self._write = write
+        self._every_seconds = ON_TERMINAL_SECONDS if is_terminal else EVERY_SECONDS
+        self._is_quiet = is_quiet
+        self._next_seconds = monotonic_seconds() + min(FIRST_SECONDS, self._every_seconds)
+        self.tried = self.findings = 0
+
+    def say(self, text: str) -> None:
+        """Say at once what is under way."""
+        if not self._is_quiet:
+            self._write(text)
+
+    def note(self, findings: int, until_seconds: float, of: str = "") -> None:
+        """Note a variation of a test that was tried; ``until_seconds`` is the end of the budget."""
+        self.tried += 1
+        self.findings = findings
+        now = monotonic_seconds()
+        if now >= self._next_seconds:
+            self._next_seconds = now + self._every_seconds
+            self.say(f"{self.line(until_seconds - now)}{f': {of}' if of else ''}")
+
+    def line(self, left_seconds: float) -> str:
+        """What was tried, and the time that is left."""
+        ways = "1 variation" if self.tried == 1 else f"{self.tried} variations"
+        number = "1 finding" if self.findings == 1 else f"{self.findings or 'no'} findings"
+        return f"{ways} tried, {number}, at most {duration(left_seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    """A time in words, such as 2 min 5 s."""
+    whole = max(0, round(seconds))
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"

@@ -1,0 +1,40 @@
+"""Cells of the space: a little shop with a mistake is caught by the variation for it, and the right one is not."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from tests.rehearsal.cells_suite import CASES, Case
+from tests.support.suites import WITHOUT
+
+SUITE = Path(__file__).parent / "cells_suite.py"
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, list[dict[str, Any]]]:
+    """The findings of each case, by its name in the suite."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copyfile(SUITE, folder / "test_shop.py")
+        report = f"--payment-rehearse-report={folder / 'report.json'}"
+        command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, report]
+        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+        assert "no step for" not in ran.stdout, ran.stdout[-3000:]
+        tests = json.loads((folder / "report.json").read_text())["tests"]
+    return {test["test"].partition("[")[2].rstrip("]"): test["findings"] for test in tests}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.variation)
+def test_the_variation_of_a_cell_tells_wrong_from_right(
+    case: Case, findings: dict[str, list[dict[str, Any]]]
+) -> None:
+    """The test passes with the mistake; the variation shows it, and says nothing of the right shop."""
+    wrong, right = (findings[f"{case.variation}-{kind}"] for kind in ("wrong", "right"))
+    assert case.variation in [finding["variation"] for finding in wrong], wrong
+    assert right == []
