@@ -147,7 +147,7 @@ class Replica:
     queued: set[int] = field(default_factory=set)  # jobs in this server's outbox
     courier: str | None = None
     clock_holder: str | None = None
-    own_hold: str | None = None  # the clock's hold by an advance on this server
+    own_hold: str | None = None  # this server's hold on the clock, during an advance
     releases_clock: bool = False  # with the next commit
     releases_courier: bool = False  # for another server with a listener
     is_watched: bool = False

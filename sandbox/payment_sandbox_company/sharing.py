@@ -344,7 +344,7 @@ class SharedStore(RowStore):
         project_id = self.identity.project_id
         if not self.replica.version:  # a new project, not added yet
             return iter(())
-        Event().wait(WRITE_DELAY_SECONDS)  # other servers write shortly after their answers
+        Event().wait(WRITE_DELAY_SECONDS)  # other servers write their records shortly after they answer
         rows, self._read_at = self.database.newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
 

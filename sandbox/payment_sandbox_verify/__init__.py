@@ -1,4 +1,4 @@
 """Compares a server of this API, or its recorded traffic, with the sandbox.
 
-Others import nothing of it.
+No other package imports it.
 """

@@ -14,7 +14,7 @@ STATUSES_RULE: Final = "SET-08"
 
 
 class CannotTell(Exception):
-    """The service does not let itself be asked; the text says why."""
+    """A rule could not be checked; the message says why."""
 
 
 class NotVerified(Exception):
@@ -75,7 +75,7 @@ def holds(rule: str, is_so: bool, how: str) -> Check:
 
 
 def same(rule: str, answer: ServiceAnswer, place: str, expected: Any) -> Check:
-    """A field has a value."""
+    """Check that a field has the expected value."""
     value = answer.at(place)
     return holds(rule, value == expected, f"{place} is {shown(value)}, not {shown(expected)}")
 
@@ -83,7 +83,7 @@ def same(rule: str, answer: ServiceAnswer, place: str, expected: Any) -> Check:
 def refused(
     rule: str, answer: ServiceAnswer, status: int = 400, kind: str | None = None, place: str | None = None
 ) -> Iterator[Check]:
-    """A call is refused; that its status, type and place are the usual ones is told of other rules."""
+    """Check that a call is refused; a wrong status, type or place counts against other rules."""
     is_refused = answer.status in REFUSED
     yield Check(rule, is_refused, "" if is_refused else f"is not refused: {answer.summary}", answer)
     if not is_refused:

@@ -163,7 +163,7 @@ def _clean_up(service: "Service") -> NoReturn:
 
 @contextmanager
 def _ended_politely(service: "Service") -> Iterator[None]:
-    """Take back what was made also when somebody ends it; what is left then is in the file."""
+    """Clean up after an interrupt, too; the file lists the orders that are left."""
     from payment_sandbox_verify.made import Made, made_file
 
     service.made = Made(service.url, made_file())

@@ -138,18 +138,23 @@ def _copied(theirs: VerificationResult, copy: VerificationResult) -> frozenset[s
     return frozenset(
         rule
         for rule, each in copy.reports.items()
-        if each.verdict is Verdict.DIFFERS and anonymous(each.how) == anonymous(theirs.reports[rule].how)
+        if each.verdict is Verdict.DIFFERS and _first(each.how) == _first(theirs.reports[rule].how)
     )
 
 
+def _first(how: str) -> str:
+    """The first case of a difference: how many follow depends on which others end a tour early."""
+    return anonymous(how.partition("; ")[0])
+
+
 def aliases_of(names: Names) -> dict[str, Any]:
-    """The setting that lets the account's own names of methods be used in the sandbox."""
+    """The setting with which the sandbox accepts the account's own names of methods."""
     aliases = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
     return {"aliases": aliases} if aliases else {}
 
 
 def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names | None = None) -> Compared:
-    """Hold recorded traffic against the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
+    """Compare recorded traffic with the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
     with model(settings_at_start(recorded)) as own:
         mirror = Mirror(own.service, own.client)
         checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
@@ -193,7 +198,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-ORDER: Final = (Verdict.UNKNOWN, Verdict.AGREES, Verdict.DIFFERS)  # what matters most stands last
+ORDER: Final = (Verdict.UNKNOWN, Verdict.AGREES, Verdict.DIFFERS)  # the most important ones last
 VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
 
 

@@ -62,7 +62,7 @@ def rule_of_call(method: str, path: str) -> str:
 
 
 def rule_of_field(answer: ServiceAnswer, place: str) -> str:
-    """The rule that a field of an answer belongs to; that of the call, if the field has none."""
+    """Return the rule of a field of an answer; if it has none, the rule of the call."""
     call = rule_of_call(answer.method, answer.path)
     if is_refund(answer) and "." not in place:
         return REFUND_RECORD
@@ -173,7 +173,7 @@ def is_owed(answer: ServiceAnswer, leaf: Leaf) -> bool:
 
 
 def are_alike(answer: ServiceAnswer, other: ServiceAnswer) -> bool:
-    """Whether two records are in the same state; in another one they have other fields."""
+    """Whether two records are in the same state; their fields depend on it."""
     return all(answer.at(place) == other.at(place) for place in STATES)
 
 

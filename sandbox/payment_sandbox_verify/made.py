@@ -23,7 +23,7 @@ class Made:
         self.is_unsure = False  # whether a run was killed while it asked for an order, and got no id
 
     def ask(self) -> None:
-        """Note that an order is asked for; ``add`` or ``refused`` follow."""
+        """Note that an order is about to be requested; ``add`` or ``refused`` follows."""
         self._write({"asked": "an order"})
 
     def refused(self) -> None:

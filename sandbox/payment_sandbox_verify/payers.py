@@ -1,4 +1,4 @@
-"""Who pays the orders of probes: a reader of forms, or a person with a browser."""
+"""The payers of the probes' orders: a program that submits forms, or a person with a browser."""
 
 from collections.abc import Callable
 from html.parser import HTMLParser

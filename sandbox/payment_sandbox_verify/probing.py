@@ -1,4 +1,4 @@
-"""Runs probes, and sums up per rule what they told."""
+"""Runs probes, and sums up their results by rule."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
@@ -9,7 +9,7 @@ from payment_sandbox_verify.service import NOT_LIVE, Service
 
 Probing = Callable[[Service], Checks]
 Progress = Callable[[int, int], None]
-"""Is told how many probes are done, and how many there are."""
+"""Called with the number of finished probes, and of all probes."""
 
 
 class Verdict(Enum):
@@ -48,7 +48,7 @@ class Consequences(CannotTell):
 
 PROBES: Final[list[Probe]] = []
 UNREADABLE: Final = (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError)
-"""What a probe runs into if an answer has other kinds of values than every server of this API."""
+"""The exceptions in a probe if an answer has values of an unexpected type."""
 HOWS_MAX: Final = 3  # ways in which a rule differs
 
 

@@ -146,7 +146,7 @@ UNPAID: Final = ("new", "processing")
 OF_PAID: Final = re.compile(r"/orders/([^/]+)/(?:refunds|transactions/[^/]+/(?:captures|voids))\b")
 """Calls that only succeed once a customer has paid."""
 IDENTIFIERS: Final = ("id", "vault_token")
-ACTIONS_TO: Final = {  # what somebody did, if a status was reached
+ACTIONS_TO: Final = {  # the actions that lead to a status
     "new": ("screening approve",),
     "processing": ("customer visit",),
     "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
@@ -228,7 +228,7 @@ class Mirror:
         self._now = at if self._now is None else max(at, self._now)
 
     def _choose_bank(self, sent: Any) -> None:
-        """Take a bank of the sandbox, whose list is another one."""
+        """Replace the bank by one of the sandbox, which has a different list."""
         details = _details(sent)
         if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
             details["issuer_id"] = self._service.issuer
@@ -258,7 +258,7 @@ class Mirror:
         return attempts
 
     def _reach(self, order_id: str, status: Any) -> None:
-        """Let somebody do what leads to a status, if that is possible."""
+        """Perform the action that leads to a status, if it is possible."""
         possible = self._order(order_id)["actions"]
         for step in ACTIONS_TO.get(str(status), ()):
             actor, _, action = step.partition(" ")

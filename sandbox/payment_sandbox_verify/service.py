@@ -1,4 +1,4 @@
-"""The service under verification: calls it at a bounded rate, and takes back what it made."""
+"""The service under verification: calls it at a bounded rate, and cleans up the orders made."""
 
 import json
 import re
@@ -235,11 +235,11 @@ class Service:
         return (*asked, self._times_asked[asked])
 
     def _patiently(self, fetch: Callable[[], Fetched], method: str, path: str) -> Fetched:
-        """The answer to a call, which is made again while the service is busy or does not answer.
+        """Make a call, and retry while the service is busy or does not answer.
 
         Raises:
-            CannotTell: it does not, for as long as somebody would wait.
-            NotVerified: nor did it answer the calls before.
+            CannotTell: all retries failed.
+            NotVerified: the calls before it got no answer either.
         """
         tries, problem = self._tries, "it has hung for too long"
         for number in range(tries):
@@ -395,7 +395,7 @@ class Service:
         return self.payer.visit(self.page_of(order))
 
     def paid(self, *transactions: Any, **fields: Any) -> tuple[ServiceAnswer, str | None]:
-        """Create an order and let the customer pay it: the order afterwards, and where the customer went."""
+        """Create and pay an order; return the order, and the address to which the customer returned."""
         order = self.order(*transactions, **fields)
         method = order.at("transactions[0].payment_method")
         amount = fields.get("amount", 1000)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, plain, value_at
 from payment_sandbox_verify.checks import (
@@ -60,10 +60,10 @@ DAY_AND_TIME: Final = ValueKind(
     "YYYY-MM-DD HH:MM",
     lambda value: isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", value) is not None,
 )
-When = Callable[[Any], bool]
+When = Callable[[object], bool]
 
 
-def always(record: Any) -> bool:
+def always(record: object) -> bool:
     """Whatever the record."""
     return True
 
@@ -87,7 +87,7 @@ class Shape(NamedTuple):
     when: When = always
 
 
-def is_new_page(record: Any) -> bool:
+def is_new_page(record: object) -> bool:
     """Whether an order is waiting for its customer on the hosted page."""
     return bool(value_at(record, "status") == "new" and value_at(record, "transactions") == [])
 
@@ -223,7 +223,7 @@ def passive(answers: Sequence[ServiceAnswer]) -> Checks:
                 yield check if check.holds else check._replace(how=f"{answer.call}: {check.how}")
 
 
-def shaped(rows: Sequence[Shape], record: Any, below: str = "") -> Iterator[Check]:
+def shaped(rows: Sequence[Shape], record: object, below: str = "") -> Iterator[Check]:
     """Hold a record against its rows."""
     for row in rows:
         for place in row.places.split() if row.when(record) else ():

@@ -1,4 +1,4 @@
 """The pytest plugin: fixtures, reports of failed tests, rehearsals and coverage.
 
-Others import nothing of it.
+No other package imports it.
 """

@@ -1,4 +1,4 @@
-"""What the commands do: they rehearse, say how it goes on, print and write what it has shown, and exit."""
+"""The work of the commands: rehearse, report progress, print and save the findings, and exit."""
 
 import json
 import os
@@ -194,7 +194,7 @@ def _wait_for(asked: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the shop, and what it has started."""
+    """Kill the shop and the processes that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -272,7 +272,7 @@ def _progress() -> Progress:
 
 
 def _checked(option: str, check: Callable[[str], OptionValue], text: str) -> OptionValue:
-    """Read the text of an option; one that is wrong ends the program."""
+    """Parse the text of an option; exit if it is invalid."""
     try:
         return check(text)
     except ValueError as wrong:

@@ -98,7 +98,7 @@ TOO_LITTLE: Final = 1
 def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
     """Note what happened in the project of a test, also on a server in another process.
 
-    Mistakes against the rules in ``expect`` are meant.
+    Mistakes against the rules in ``expect`` are intended.
     """
     own = project.server.project_of(project.api_key)
     if own is not None:

@@ -70,7 +70,7 @@ def end_process(item: pytest.Item, reports: Sequence[pytest.TestReport]) -> None
         config.pluginmanager.getplugin("capturemanager").suspend_global_capture(in_=True)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
-    if not hasattr(config, "workerinput"):  # a worker of pytest-xdist is replaced by another one
+    if not hasattr(config, "workerinput"):  # pytest-xdist replaces its worker
         session._setupstate.stack.clear()  # the fixtures of the test are in use
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         with suppress(Exception):

@@ -127,7 +127,7 @@ def payment_pages() -> None:
 
 @pytest.fixture
 def payment_traces() -> None:
-    """What the shop stores: a suite that rehearses overrides it with a function that tells it."""
+    """The shop's stored data: a suite that rehearses overrides it with a function that lists it."""
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Rehearse a test, if it is asked for."""
+    """Rehearse a test if asked to."""
     has_project = _is_mixed_in(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
     if not exploring_options.is_rehearsed(item) or not has_project:
         return None

@@ -140,7 +140,7 @@ class OneRun:
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # of the judging
 
     def give_up(self, place: str) -> None:
-        """End this run with its next call of the sandbox: it takes too long."""
+        """Make this run, which takes too long, end at its next call to the sandbox."""
         self._hangs_at = place
         if self._run is not None:
             self._run.is_given_up = True
@@ -153,7 +153,7 @@ class OneRun:
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
         """Rehearse the test's project, but no further ones of the same test.
 
-        ``report`` has what a test case says instead of fixtures.
+        ``report`` looks up, in a test case, what fixtures provide elsewhere.
         """
         own = project.server.project_of(project.api_key)
         if own is None or self._run is not None:
@@ -424,7 +424,7 @@ def _only_of(item: pytest.Item) -> ChangedSteps:
     """The only variation that the marker of a test asks for.
 
     Raises:
-        pytest.UsageError: it is none.
+        pytest.UsageError: it is not a variation.
     """
     marker = item.get_closest_marker("payment_rehearse")
     return _parsed(marker.kwargs.get("only"), item.nodeid) if marker is not None else ()

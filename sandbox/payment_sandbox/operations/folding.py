@@ -17,7 +17,7 @@ FOLDED: Final = "folded"
 
 
 def folded(happenings: Sequence[Happening]) -> list[Happening]:
-    """Fold attempts that failed alike, even of several webhooks in turn, and repeated exchanges."""
+    """Fold attempts that failed in the same way, even of interleaved webhooks, and repeated exchanges."""
     rows = [
         row
         for is_attempt, run in groupby(happenings, lambda each: each.kind in WEBHOOK)

@@ -170,7 +170,7 @@ def _authority() -> "trustme.CA":
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    """Write a key unless the file exists, also if another server has just written one."""
+    """Write a key unless the file exists, even if another server has only just written it."""
     with _folder_lock(path.parent), _temporary_file(path, data, 0o600) as part, suppress(FileExistsError):
         if not path.exists():
             part.rename(path)  # without a lock (on Windows), rename never replaces a file

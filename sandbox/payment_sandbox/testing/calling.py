@@ -23,7 +23,7 @@ class Loop(Protocol):
         ...
 
     def call(self, work: Callable[[], None]) -> None:
-        """Run a function on the loop's thread, and return at its end."""
+        """Run a function on the loop's thread, and wait until it returns."""
         ...
 
 

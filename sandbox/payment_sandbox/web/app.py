@@ -154,7 +154,7 @@ LoadFaces = Callable[[], Iterable[Face]]
 
 
 def load_dashboard() -> tuple[Face, ...]:
-    """Load the optional faces."""
+    """Load the face of the dashboard, which the APIs do not need."""
     with LOADING:
         from payment_sandbox.web.dashboard import FACE
 

@@ -1,4 +1,4 @@
-"""What can be called and what can happen. Orders, attempts and codes are named by their number."""
+"""The calls and events of the model. Orders, attempts and codes are named by their number."""
 
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -161,7 +161,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Advance:
-    """The clock moves, and all that is due on the way happens at its own time."""
+    """The clock advances, and everything due on the way happens at its own time."""
 
     by: str
 

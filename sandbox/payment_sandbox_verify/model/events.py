@@ -47,7 +47,7 @@ def payable(order: Order) -> int | None:
 def visits(shop: Shop, call: Act) -> Outcomes:
     """The customer opens the page (STA-04 to STA-07, SET-36).
 
-    Whether a visit of the hosted page changes the status is not said, nor whether one for nothing is refused.
+    Unspecified: whether a visit of the hosted page changes the status, and whether a needless one is refused.
     """
     order = shop.orders[call.order]
     if order.is_hosted and order.is_active and not order.attempts:
@@ -97,8 +97,8 @@ def gives_up(shop: Shop, call: Act) -> Outcomes:
 def chooses(shop: Shop, call: Act) -> Outcomes:
     """The customer chooses a method on the hosted page (GEN-03, GEN-04, ORD-14, SET-18, A22).
 
-    That ends with the page's period, even if a transfer keeps the order open (ORD-12, A21). Whether it is
-    possible once a part of a transfer has arrived is not said.
+    The page's period limits this, even if a transfer keeps the order open (ORD-12, A21). Whether it is still
+    possible once part of a transfer has arrived is unspecified.
     """
     order = shop.orders[call.order]
     is_listed = call.method in (order.offered or METHODS)
@@ -117,7 +117,7 @@ def chooses(shop: Shop, call: Act) -> Outcomes:
     nexts = [added(attempt)]
     if attempt.status == "paid":
         nexts = [changes.pay(nexts[0], call.order, len(attempts))]
-    elif attempt.status == "new":  # whether choosing is a visit of its page is not said
+    elif attempt.status == "new":  # unspecified: whether choosing counts as a visit
         nexts.append(added(replace(attempt, status="processing")))
     rules = ("GEN-03", "GEN-04", "SET-18", "FLOW-12", "FLOW-13")
     return (*(allow(200, after_it, *rules, by="A22") for after_it in nexts), *refusal)

@@ -1,4 +1,4 @@
-"""What the merchant calls: creation, update, cancellation, captures, voids, refunds and QR codes."""
+"""The calls of the merchant: creation, update, cancellation, captures, voids, refunds and QR codes."""
 
 from dataclasses import replace
 from datetime import timedelta

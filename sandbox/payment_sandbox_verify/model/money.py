@@ -88,7 +88,7 @@ def capture_refusals(order: Order, attempt: Attempt, call: Capture, now: datetim
 
 
 def void_refusals(order: Order, attempt: Attempt, call: Void, now: datetime) -> list[Refusal]:
-    """Refuse a void: voids are free in style, and bounded by what remains (VOID-01, VOID-02, A15)."""
+    """Refuse a void: by lines or by amount, it is limited to the remainder (VOID-01, VOID-02, A15)."""
     refusals = authorization_refusals(attempt, now)
     if attempt.authorization is None:
         return malformed(order, call) + refusals

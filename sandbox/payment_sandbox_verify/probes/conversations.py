@@ -249,7 +249,7 @@ def _code(service: Service) -> ServiceAnswer:
 
 @probe("QR-12", "QR-15", "QR-19", "LIM-03", "LIM-04", "QR-01", "QR-05")
 def defaults_of_codes(service: Service) -> Checks:
-    """A request that names nothing but an amount is used once, is 200 pixels wide and expires in a year."""
+    """A code made with only an amount is for one payment, 200 pixels wide, and expires in a year."""
     code = _code(service)
     amount = str(code.at("amount"))
     yield holds("QR-01", amount in ("10.00", "10.0"), f"amount is {amount!r}, not '10.00'")

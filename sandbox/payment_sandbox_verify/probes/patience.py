@@ -1,4 +1,4 @@
-"""Probes that wait for webhooks that come again; they are asked only if somebody has that much time."""
+"""Probes that wait for webhooks to be retried; only ``--patient`` runs them."""
 
 from collections.abc import Iterator
 from typing import Final

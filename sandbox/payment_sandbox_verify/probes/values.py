@@ -169,10 +169,10 @@ def _refused(field: Field, answer: ServiceAnswer) -> Checks:
 
 
 def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Send values alone that are refused together.
+    """Send one by one the values that are refused together.
 
     Raises:
-        CannotTell: each is taken alone.
+        CannotTell: each is accepted on its own.
     """
     is_clear = False
     for field, value in chosen:
@@ -244,7 +244,7 @@ def _is_read(field: Field, read: ServiceAnswer, sent: object) -> bool:
 
 @probe("SET-53")
 def whole_orders(service: Service) -> Checks:
-    """An order as it was read is taken, and what nobody may change stays."""
+    """PUT accepts an order as it was read, and leaves read-only fields unchanged."""
     fields = [field for field in OF_ORDERS if field.changes]
     read = service.read(service.order(**_with_all(fields, 0)))
     whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
@@ -263,7 +263,7 @@ def _with_all(fields: Sequence[Field], number: int) -> Json:
 
 
 def _alone(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Change fields one by one that are refused together."""
+    """Change one by one the fields that are refused together."""
     for field, value in chosen:
         if "." not in field.place:
             answer = service.call("PUT", place, {field.place: value})

@@ -1,8 +1,9 @@
 """The calls that are worth trying in a state, and what customers do: both sides of every bound."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from payment_sandbox_verify.answer import Json
 from payment_sandbox_verify.model.calls import (
     Act,
     Call,
@@ -19,13 +20,13 @@ from payment_sandbox_verify.model.records import METHODS, Attempt, Line, Order, 
 LINES: Final = (Line("socks", 250, 3), Line("post", 250, 1))
 AMOUNT: Final = 1000
 CARD: Final = "credit-card"
-FULL: Final[dict[str, Any]] = {"lines": LINES, "customer": "test-order"}
+FULL: Final[Json] = {"lines": LINES, "customer": "test-order"}
 
 
-def needs(method: str) -> dict[str, Any]:
+def needs(method: str) -> Json:
     """What a method needs in a request, and nothing else."""
     facts = METHODS[method].needs
-    given: dict[str, Any] = {"issuer": "known"} if "issuer_id" in facts else {}
+    given: Json = {"issuer": "known"} if "issuer_id" in facts else {}
     given |= {"lines": LINES} if "order_lines" in facts else {}
     return given | ({"customer": "test-order"} if "customer" in facts else {})
 

@@ -190,7 +190,7 @@ class Judge:
         return differences + (self.look(allowed, asked, answer) if answer.is_success or reads else [])
 
     def _guarded(self, call: Call) -> Call | None:
-        """The call, without an entity tag if those cannot be trusted; None if it is about nothing else."""
+        """The call, without its entity tag if tags cannot be trusted; None if the call only tests the tag."""
         if not self._is_untagged or not isinstance(call, GUARDED):
             return call
         return None if call.if_match == "stale" else replace(call, if_match="")
@@ -228,7 +228,7 @@ class Judge:
     def _answered(
         self, outcome: Outcome, call: Call | None, answer: ServiceAnswer | None
     ) -> Iterator[Disagreeing]:
-        """What the answer to a creation, an update or a cancellation shows otherwise than the model says."""
+        """Report where the answer to a creation, an update or a cancellation differs from the model."""
         if answer is None or not answer.is_success or not isinstance(call, Create | Update | Cancel):
             return
         number = len(outcome.shop.orders) - 1 if isinstance(call, Create) else call.order
@@ -236,7 +236,7 @@ class Judge:
             yield from self._explained(outcome, number, answer)
 
     def _differing(self, outcome: Outcome, seen: Seen) -> Iterator[Disagreeing]:
-        """What is read otherwise than the model says."""
+        """Report where the orders read differ from the model."""
         for number, answer in seen.items():
             yield from self._explained(outcome, number, answer)
             yield from self._refunds_differ(number, read_order(outcome.shop, number)["refunds"])
@@ -317,7 +317,7 @@ def fits(outcome: Outcome, answer: ServiceAnswer) -> bool:
 
 
 def misanswered(outcome: Outcome, answer: ServiceAnswer, call: Call) -> Iterator[Disagreeing]:
-    """A success or refusal that is right, with another status or type of error."""
+    """Report a correct success or refusal that has the wrong status or error type."""
     if answer.is_success:
         first = {Create: ("END-02",), Cancel: ("SET-50",)}.get(type(call), ())
         yield Disagreeing((*first, "SET-07"), f"{answer.call} is {answer.summary}, not {outcome.status}")

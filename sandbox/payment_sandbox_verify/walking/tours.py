@@ -137,7 +137,7 @@ def _endings() -> list[Call]:
 
 @cache
 def tours() -> list[Tour]:
-    """Every tour, with what is refused in each state, once for each kind of call and state."""
+    """All tours, with one refused call of each kind in each state."""
     seen: set[tuple[object, ...]] = set()
     refused = [TourStep(call, is_refused=True) for call in _refused_creations()]
     wrong = [_tour("orders that are refused", [each for each in refused if not _spends(each.call)])]

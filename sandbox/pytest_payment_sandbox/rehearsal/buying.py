@@ -56,7 +56,7 @@ class BuyStep(NamedTuple):
 
     @property
     def label(self) -> str:
-        """As in the file."""
+        """The step as written in the file."""
         return f'{self.place} ({self.action} "{self.selector}")'
 
 
@@ -359,7 +359,7 @@ def _post(url: str, headers: Mapping[str, str], body: bytes) -> None:
 
 
 def as_images(pictures: Mapping[str, bytes]) -> str:
-    """Pictures as a part of a page that stands in one file."""
+    """Return pictures as HTML with embedded data, for a report in one file."""
     return "".join(
         f'<figure><img alt="the page {escape(url)}" src="data:image/jpeg;base64,{b64encode(data).decode()}">'
         f"<figcaption>{escape(url)}</figcaption></figure>"

@@ -187,7 +187,7 @@ def _wrong_way(failing: Sequence[Shown]) -> str:
 
 
 def _telling_sign(failing: Sequence[Shown], passing: Sequence[Shown], usual: Signs) -> str:
-    """What all of them have, and few of those have that show no problem."""
+    """The sign that all failing runs share, and few passing ones have."""
     shared = frozenset.intersection(*(each.signs for each in failing)) - usual
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
     good = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= MOST]

@@ -70,7 +70,7 @@ class RehearsalFinding(NamedTuple):
     picture: str
     cause: str = ""  # what all the variations that show it share, if it is not the change itself
     smallest: str = ""  # the smallest change that shows it, if the sentence begins with the cause
-    shown_by: Sequence[str] = ()  # all the variations that show it, by their names
+    shown_by: Sequence[str] = ()  # the names of all variations that show it
 
     @property
     def name(self) -> str:

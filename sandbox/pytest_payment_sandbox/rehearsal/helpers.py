@@ -23,7 +23,7 @@ BAD: Final = 400
 EXPECTED: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
 
 Message = dict[str, Any]
-"""What a helper sends, or gets: JSON."""
+"""A JSON message from or to a helper."""
 
 
 class NoHelperAnswer(Exception):

@@ -117,9 +117,9 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
 
 
 def judge(trial: Trial, advance: Advance, books: Books | None) -> Judged:
-    """Judge a run: what the test came to, and what becomes of that when everything due has happened.
+    """Judge a run at the end of its test, and again when everything due has happened.
 
-    A run is not played on if an earlier one had come to the same, when its test ended or a day later.
+    A run stops early if an earlier one was in the same state at the end of its test, or a day later.
     """
     return _Judging(trial, advance, books).judged()
 
@@ -135,12 +135,12 @@ class _Judging:
         self._believed = [*trial.believed]
         self._moments: list[str] = []
         self._showing: Showing | None = None
-        self._reviewed_soon: list[BookProblem] = []  # before a look that lets the shop learn something
+        self._reviewed_soon: list[BookProblem] = []  # before looking at the pages, which may inform the shop
         self._tells = False  # the books told something when they were read last
         self._at_rest: list[BookProblem] = []
 
     def judged(self) -> Judged:
-        """Judge it, and note what it came to for the runs to come."""
+        """Judge the run, and remember its state for later runs."""
         trial, project = self._trial, self._project
         trial.run.rest()
         problems = _failed("test", trial.failure, trial.changes) + _lapsed_early(project, trial.changes)
@@ -287,7 +287,7 @@ def hangs(place: str) -> BookProblem:
 def judged_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
 ) -> Judged:
-    """Judge a run of a suite, of which only calls and failure are seen; ``steps`` are those of all runs."""
+    """Judge a run of a suite by its calls and failure only; ``steps`` are those of all runs."""
     problems = _failed("suite", failure, changes)
     excused = UNRELATED | _excused(changes)
     for run in runs:

@@ -24,7 +24,7 @@ _FRAME: Final = re.compile(
 
 Column = str | bytes | int | float | None
 Traces = Callable[[], Iterable[str | Path]]
-"""The fixture ``payment_traces``: tells where the shop stores what it knows."""
+"""The fixture ``payment_traces``: lists texts and files in which the shop stores data."""
 
 
 class _Collector(logging.Handler):
@@ -64,7 +64,7 @@ def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProble
     """Secrets in what the shop has stored: the texts and files that it names.
 
     Raises:
-        TypeError: the fixture tells something else.
+        TypeError: the fixture returns something else.
         OSError: a file cannot be read.
     """
     if traces is None or not any(_holds_secret(project.masking, trace) for trace in traces()):

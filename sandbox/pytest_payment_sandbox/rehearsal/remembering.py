@@ -29,11 +29,11 @@ GITIGNORE: Final = "*\n"
 RESTORED: Final = (*CALLS, WEBHOOK)  # the kinds of steps whose details fit into JSON
 
 Remembered = Mapping[str, Any]
-"""What was tried of a test, as JSON: ``baseline``, and ``runs`` by the name of the variation."""
+"""The tried variations of a test, as JSON: ``baseline``, and ``runs`` by the name of the variation."""
 
 
 class TriedVariations:
-    """The variations of one test that were tried, also by the rehearsal before."""
+    """The tried variations of one test, including those of the previous rehearsal."""
 
     def __init__(self, baseline: Ran, remembered: Remembered | None = None) -> None:
         """Begin with what was remembered, unless the test as it is has changed since."""
@@ -51,7 +51,7 @@ class TriedVariations:
         return len(self._known)
 
     def run(self, variation: ChangedSteps, play: Run) -> Ran:
-        """What a variation shows; one that is known is not played again."""
+        """Run a variation, unless its result is known."""
         if variation in self._known:
             return self._known[variation]
         ran = _digested(play(variation))
@@ -66,7 +66,7 @@ class TriedVariations:
 
     @property
     def remembered(self) -> Remembered:
-        """All of it as JSON."""
+        """The results of all variations, as JSON."""
         return {"baseline": self._digest, "runs": self._runs}
 
     def _restored(self) -> Iterator[tuple[ChangedSteps, Ran]]:
@@ -131,7 +131,7 @@ RememberedTests = Mapping[str, Remembered]
 
 
 def read_state(command: str) -> RememberedTests:
-    """What was tried with this command in this folder, when it was stopped."""
+    """The variations that a stopped run of this command in this folder had tried."""
     with suppress(OSError, ValueError, AttributeError):
         tests: RememberedTests = json.loads((FOLDER / NAME).read_text(encoding="utf-8")).get(command, {})
         return tests

@@ -61,8 +61,8 @@ ALIKE_MAX: Final = 300  # calls with the same path, while no time passes
 ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the test as it is, which ends by itself
 MERCHANT_API: Final = "/v1/"
 LOOK_SECONDS: Final = 0.002
-STILL_LOOKS: Final = 10  # in a row, in which no other thread has moved
-LOOKS_MAX: Final = 75  # then something else of the process never rests
+STILL_LOOKS: Final = 10  # in a row that saw no other thread move
+LOOKS_MAX: Final = 75  # by then, some other thread of the process never rests
 
 Places = dict[int, tuple[int, int]]
 """Where each thread is: its frame and its instruction."""
@@ -75,8 +75,8 @@ Visit = Callable[[Order, int], None]
 class Meeting:
     """Two handlers wait for each other at every call, until one of them stays away.
 
-    One that comes first waits only while another thread of the process is on the move: a handler that has
-    ended, or that waits for a lock which the first one holds, stands still.
+    The first one waits only while another thread of the process is running: a handler that has ended, or
+    that waits for a lock held by the first one, is not.
     """
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class RehearsedRun:
         self.asked_without_end = ""  # the call that the shop repeats while nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.is_given_up = False  # it goes on for too long: its next call ends it
+        self.is_given_up = False  # it takes too long: its next call ends it
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
@@ -177,7 +177,7 @@ class RehearsedRun:
         self._is_on = True
         self._is_resting = False
         self._meeting: Meeting | None = None
-        self._is_acting = False  # somebody does something else than the test asked for
+        self._is_acting = False  # an action is running that the test did not ask for
         self._of_another: list[str] = []  # the orders of another customer
         self._is_job_noted = True  # the current run of a job is a step, or no job runs
         self._is_job_again = False  # the current run of a job is followed by another one
@@ -194,7 +194,7 @@ class RehearsedRun:
         self.calls.limit(self.calls.most)
 
     def end(self) -> None:
-        """Record no more steps, and change nothing any more."""
+        """Stop recording and changing steps."""
         self._is_on = False
 
     # What the project asks
@@ -208,7 +208,7 @@ class RehearsedRun:
         return self.pace.next_run(job, limit)
 
     def run_job(self, job: Job) -> str | None:
-        """Run a job of the shop; twice, if it goes so.
+        """Run a job of the shop, or run it twice if the variation says so.
 
         A run is a step if it is the first one of its job, or if it changes something.
         """

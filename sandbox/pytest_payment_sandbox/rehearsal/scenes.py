@@ -38,7 +38,7 @@ class Scene(NamedTuple):
     do: Do
     visit: Callable[[Order, int], None] | None
     restart: Callable[[], None] | None
-    others: Sequence[Order]  # of before, which the shop knows, and which are still open
+    others: Sequence[Order]  # earlier ones that the shop knows, and that are still open
 
     @property
     def order(self) -> Order:
@@ -124,19 +124,19 @@ def after_earlier(scene: Scene) -> Order:
 
 
 def twice(scene: Scene) -> Order:
-    """They act twice."""
+    """Act twice."""
     scene.acts()
     return scene.acts()
 
 
 def others(project: "Project", order: Order, known: Container[str]) -> list[Order]:
-    """The orders of before that are still open; of one whose response was lost, nobody has the page."""
+    """The earlier orders that are still open; if the response was lost, nobody knows the page."""
     orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
 
 def on_earlier(scene: Scene, action: str) -> Order:
-    """They pay or cancel on the pages of earlier tries."""
+    """Pay or cancel on the pages of earlier orders."""
     for other in scene.others:
         with suppress(Refusal):
             act(scene.project, other.id, Action(CUSTOMER, action))
@@ -144,13 +144,13 @@ def on_earlier(scene: Scene, action: str) -> Order:
 
 
 def acts_and(scene: Scene, action: str) -> Order:
-    """They act, and also pay or cancel on the pages of earlier tries."""
+    """Act, and also pay or cancel on the pages of earlier orders."""
     scene.acts()
     return on_earlier(scene, action)
 
 
 def earlier_first(scene: Scene) -> Order:
-    """They pay on the pages of earlier tries, and then act."""
+    """Pay on the pages of earlier orders, then act."""
     on_earlier(scene, "pay")
     return scene.acts()
 
@@ -235,6 +235,6 @@ HAPPENINGS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
 
 
 def happen(effect: PriorEvent, project: "Project", path: str) -> None:
-    """Let something happen to the order of a call before it is answered; what is refused does not happen."""
+    """Let something happen to the order of a call before it is answered; do nothing if it is refused."""
     with suppress(Refusal, IndexError):
         HAPPENINGS[effect](project, project.find_order(path.split("/")[ORDER_PART]))

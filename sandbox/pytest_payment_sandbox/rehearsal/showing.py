@@ -119,7 +119,7 @@ class MailBox:
         ]
 
     def close(self) -> None:
-        """Collect no more."""
+        """Stop collecting."""
         if self._signal is not None:
             self._signal.disconnect(self._note)
 

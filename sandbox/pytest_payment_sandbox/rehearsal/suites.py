@@ -178,7 +178,7 @@ class _SuiteRun:
     # What the helpers say
 
     def begins(self, project_id: str, test: str) -> str:
-        """A test has this project; a second one of its name gets a number."""
+        """Register the test of a project; a second test of the same name gets a number."""
         project = self._projects.get(project_id)
         if project is None:
             raise ValueError(f"there is no project {project_id!r}")
@@ -341,7 +341,7 @@ class Suite:
             yield {WHOLE: batch[WHOLE]}
 
     def _played(self, group: Mapping[str, ChangedSteps]) -> dict[str, Ran]:
-        """Play a variation of each test; one that did not end beside the others is played again, alone."""
+        """Run one variation of each test at once; rerun alone those that did not finish."""
         run, failure = self._execute(group, self._command_for(group))
         rans = run.rans(failure)
         if len(group) > 1:
@@ -414,7 +414,7 @@ class Suite:
 
 
 def _usable(run: _SuiteRun, rans: Mapping[str, Ran]) -> dict[str, Ran]:
-    """What can be varied of the suite as it is."""
+    """The tests of the unchanged suite that can be varied."""
     usable = {name: ran for name, ran in rans.items() if ran.steps}
     problems = [test.error for test in run.tests.values() if test.error]
     if problems or not usable:

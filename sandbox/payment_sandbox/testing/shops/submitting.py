@@ -19,7 +19,7 @@ _NUMBER: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\
 
 
 class Submission(NamedTuple):
-    """A variation of a submission; without other values, a repeat, ``at_once`` or afterwards."""
+    """A variation of a submission: by default a repeat, ``at_once`` or afterwards."""
 
     at_once: bool = False
     more: int = 0  # added to the first whole number of the form, submitted once

@@ -71,7 +71,7 @@ def settings() -> str:
 
 
 def changed_setting(name: str, item: Mapping[str, Any]) -> Any:
-    """Another value than the default, as an example; a test sends it."""
+    """Return an example that differs from the default; a test sends it."""
     default = Settings().as_mapping()[name]
     if isinstance(default, bool):
         return not default
