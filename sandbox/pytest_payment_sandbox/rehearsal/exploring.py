@@ -24,6 +24,7 @@ from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, pa
 from pytest_payment_sandbox.rehearsal.judging import Judged, State
 
 PAIRS_MAX: Final = 200  # of a test
+PAIRS_EARLY: Final = 25  # of usual suspects, before changes that were tried at another step are tried again
 SEPARATE: Final = (CREATE, CHANGE, PRESS)  # one of these that goes wrong says nothing about another
 TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
 NO_THREADS: Final = (
@@ -130,8 +131,13 @@ class Explorer:
         notes: list[str] = []
         singles = self._singles(baseline, notes)
         planned = [variation for variation in self._first if set(variation) <= set(singles)]
-        planned += [(change,) for change in singles if (change,) not in planned]
+        planned += [
+            (change,) for change in singles if (change,) not in planned and _is_early(change, singles)
+        ]
+        again: list[ChangedSteps] = [(change,) for change in singles if (change,) not in planned]
         untried = self._try_all(planned, known)
+        if not untried:
+            untried = self._try_all([*self._pairs(baseline)[:PAIRS_EARLY], *again], known)
         if not untried:
             untried = self._try_all(self._pairs(baseline), known)
         return self.so_far(notes, untried)
@@ -166,6 +172,7 @@ class Explorer:
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
         """Try these; return for how many there was no time."""
+        planned = [variation for variation in planned if variation not in self._tried]
         for count, variation in enumerate(planned):
             if not self._has_time():
                 return len(planned) - count
@@ -337,7 +344,7 @@ def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[st
     """
     once: dict[tuple[str, Variation], ChangedStep] = {}
     for changed in possible:
-        once.setdefault((changed.step.partition(":")[0], changed.change), changed)
+        once.setdefault((_kind(changed), changed.change), changed)
     at_first, known = set(once.values()), rehearsed()
 
     def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
@@ -350,6 +357,16 @@ def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[st
         )
 
     return sorted(possible, key=rank)
+
+
+def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
+    """Whether a change is a usual suspect, or comes first of its kind."""
+    alike = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
+    return Trait.SUSPECT in changed.change.traits or next(alike) == changed
+
+
+def _kind(changed: ChangedStep) -> str:
+    return changed.step.partition(":")[0]
 
 
 def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
