@@ -64,13 +64,13 @@ BARE: Final = ValueKind(
 
 
 def shown(value: Any) -> str:
-    """A value in a report, not too long of it."""
+    """Return a value as text for a report, truncated if it is long."""
     text = "missing" if value is MISSING else repr(value)
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
 def holds(rule: str, is_so: bool, how: str) -> Check:
-    """A check of anything; ``how`` says what was seen instead."""
+    """Create a check of a condition; ``how`` describes the observed violation."""
     return Check(rule, bool(is_so), "" if is_so else how)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from payment_sandbox_verify.service import Service
 
 DIFFERENCES: Final = "differences.yaml"
-CLEAN_UP: Final = "this takes them back: payment-sandbox verify --url {url} --key ... --clean-up"
+CLEAN_UP: Final = "to cancel or refund them: payment-sandbox verify --url {url} --key ... --clean-up"
 RATE: Final = 5.0
 a_file = click.Path(path_type=Path, dir_okay=False)
 
@@ -64,10 +64,10 @@ method_names = click.option(
 @click.option("--against", metavar="URL", help="A running sandbox to compare with, not one of its own.")
 @click.option("--against-key", default="sandbox-key", show_default=True, help="The API key there.")
 @click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
-@click.option("--clean-up", is_flag=True, help="Only take back what earlier runs have left at this server.")
-@click.option("--yes-live", is_flag=True, help="Go on in live mode, without moving money.")
+@click.option("--clean-up", is_flag=True, help="Only clean up what earlier runs left on this server.")
+@click.option("--yes-live", is_flag=True, help="Continue in live mode, without moving money.")
 @click.option(
-    "--test", "is_test", is_flag=True, help="It is in test mode, although its orders do not say so."
+    "--test", "is_test", is_flag=True, help="The server is in test mode, but its orders have no flag for it."
 )
 @click.option(
     "--rate", type=SecondsOption(0.1, 1000), help="Calls a second at most: 5, or no limit for this machine."
@@ -93,9 +93,9 @@ def verify(
     clean_up: bool,
     **how: Any,
 ) -> None:
-    """Ask a server of this API about every rule that a caller can find out, and say where it differs.
+    """Check a server of this API against every rule that a caller can observe, and list the differences.
 
-    It makes test orders, and cancels or refunds them again; it stops if they are no test orders. The exit
+    It makes test orders, and cancels or refunds them again; it stops if they are not test orders. The exit
     code is 1 if a rule differs.
     """
     from payment_sandbox_verify.checks import NotVerified
@@ -153,7 +153,7 @@ def _clean_up(service: "Service") -> NoReturn:
 
     count = len(service.made.read())
     remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
-    say(f"{count - len(remaining)} of {count} orders are taken back")
+    say(f"{count - len(remaining)} of {count} orders are cleaned up")
     if service.made.is_unsure:
         say(f"one more may be left: a run ended while it asked for it; its description is {MARK!r}")
     for order_id, left in remaining.items():

@@ -99,7 +99,7 @@ def _shown_to_copy(
 
 
 def _verified_with(settings: Mapping[str, Any]) -> VerificationResult | None:
-    """What is found of a sandbox with these settings; None if there are none."""
+    """Verify a sandbox with these settings; return None if there are none."""
     if not settings:
         return None
     with model(settings) as own:
@@ -181,7 +181,7 @@ def _differing(checks: Iterable[Check]) -> set[str]:
 
 
 def written(compared: Compared, file: str) -> str:
-    """The settings file, with what no setting can copy as comments."""
+    """Return the settings file; differences that no setting can copy become comments."""
     with LOADING:
         from ruamel.yaml import YAML
 
@@ -241,8 +241,8 @@ def left_behind(results: VerificationResult) -> str:
     others = [f"{order_id}: {left}" for order_id, left in results.remaining.items() if left != REFUNDED]
     given_back = f", of which {len(refunded)} had to be voided or refunded for that" if refunded else ""
     if not others:
-        return f"every order that it made is taken back{given_back}{codes}"
-    return "\n".join([f"{len(others)} orders could not be taken back{codes}:", *others])
+        return f"all orders that it made are cleaned up{given_back}{codes}"
+    return "\n".join([f"{len(others)} orders could not be cleaned up{codes}:", *others])
 
 
 def as_data(compared: Compared) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Makes the settings of a project that behaves as the verified service does."""
+"""Derives the settings for a project that behaves like the verified service."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -99,7 +99,7 @@ STATES: Final = ("status", "transactions[0].status")
 
 
 class Leaf(NamedTuple):
-    """A value in two answers to the same call; ``MISSING`` in one of them, perhaps."""
+    """A value in two answers to the same call; one of them can be ``MISSING``."""
 
     place: str
     there: Any

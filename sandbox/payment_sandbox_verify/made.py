@@ -1,4 +1,4 @@
-"""The orders that verifications have made and not taken back yet, in a file, so that a later one can."""
+"""The file of orders that verifications created and have not cleaned up, so that a later run can."""
 
 import json
 from pathlib import Path
@@ -10,10 +10,10 @@ FILE: Final = "verify-made.jsonl"
 
 
 class Made:
-    """The orders that were made at one server and are still open there, in the order of their creation.
+    """The orders that were created on one server and are still open there, in order of creation.
 
-    Each change is a line of the file, so that an end at any moment loses none. Without a file, they are only
-    remembered. A line that cannot be read is left out.
+    Each change is a line of the file, so a crash at any moment loses none. Without a file, they are only in
+    memory. Unreadable lines are skipped.
     """
 
     def __init__(self, url: str, file: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Recorded calls of a service: read from a HAR file, made again here, and compared."""
+"""Recorded calls of a service: read from a HAR file, replayed in the sandbox, and compared."""
 
 import base64
 import json
@@ -133,7 +133,7 @@ REDIRECTED: Final = "STA-02"
 
 
 def rule_of_beginning(sent: Any) -> str:
-    """The rule about the status with which an order begins."""
+    """Return the rule on the initial status of an order."""
     transactions = sent.get("transactions") if isinstance(sent, dict) else None
     if not transactions:
         return BEGINS[None]
@@ -166,7 +166,7 @@ class Mirror:
         self._service = service
         self._client = client
         self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
-        self._etags: dict[str, str] = {}  # the same
+        self._etags: dict[str, str] = {}  # of the recording -> of the sandbox
         self._besides: set[str] = set()
         self._now: datetime | None = None
         client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their addresses are those of the real shop

@@ -78,7 +78,7 @@ def some(count: int, line: str = "socks") -> list[dict[str, Any]]:
 
 
 def lines_worth(amount: int) -> list[dict[str, Any]]:
-    """Quantities of the sample lines that make an amount, as far as they can."""
+    """Return quantities of the sample lines that add up to as much of an amount as possible."""
     lines, remaining = [], amount
     for line in LINES:
         count = min(line["quantity"], remaining // line["amount"])

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import requests
 
 Names = Mapping[str, str]
-"""The account's names of methods, by the ledger's."""
+"""The account's names of payment methods, by the names in the ledger."""
 
 
 def renamed(value: Any, names: Names) -> Any:
-    """A JSON value with other names, wherever one stands alone: as a value, or as a key."""
+    """Replace names in a JSON value where they are a whole value or a key."""
     if not names:
         return value
     if isinstance(value, str):
@@ -71,13 +71,13 @@ EXPIRED: Final = "AuthorizationExpired"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds that a busy service asks for; 0 if it does not say, or says it as a date."""
+    """Return the delay that a busy service requests, in seconds; 0 if it is missing or a date."""
     text = headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _creates(method: str, path: str) -> bool:
-    """Whether a call makes an order, if need be only at a server that accepts what it should refuse."""
+    """Whether a call creates an order, or would if the server failed to refuse it."""
     return method in CREATING and COLLECTION.fullmatch(path) is not None
 
 
@@ -146,9 +146,9 @@ class Service:
         self.made = Made(self.url)
         self.is_patient = False  # then probes may take half an hour
         self.is_live = False  # then nothing is sent that would cost if it were accepted
-        self.is_interrupted = False  # by somebody who wants it to end, before the next call
+        self.is_interrupted = False  # by a signal: the next call raises KeyboardInterrupt
         self.is_asking = False  # for an order, whose id would be lost
-        self.codes = 0  # QR requests, which nobody can take back
+        self.codes = 0  # QR requests, which cannot be cancelled
         self._probe = ""
         self._times_asked: Counter[tuple[Any, ...]] = Counter()
         self._origins: dict[str, int] = {}  # of each order, how it was asked for and what was done with it
@@ -171,7 +171,7 @@ class Service:
 
         Raises:
             CannotTell: no answer came.
-            NotVerified: nor to other calls before.
+            NotVerified: the calls before got no answer, either.
         """
         sent = renamed(body, self.names)
         data = content if content is not None or body is None else json.dumps(sent).encode()
@@ -190,7 +190,7 @@ class Service:
         return answer
 
     def _begin_call(self, method: str, path: str) -> None:
-        """Note what may have to be taken back; between two calls, somebody may end it without a loss."""
+        """Record a call that may create an order; an interrupt between two calls loses no order."""
         if self.is_interrupted:
             raise KeyboardInterrupt
         self.is_asking = _creates(method, path)
@@ -224,9 +224,9 @@ class Service:
         data: bytes | None,
         key: str | None,
     ) -> tuple[Any, ...]:
-        """What is asked and by whom, without identifiers of the service; the nth time.
+        """Return the key of a call: caller and request without the service's identifiers, and its count.
 
-        An order in the path is one that was asked for in the same words, and with which the same was done.
+        Orders in the path are equal if they were created by equal requests and had the same calls since.
         """
         path = UUID.sub(lambda found: str(self._origins.get(found[0], "")), path)
         what = "" if body is None and data is None else repr(body) if body is not None else repr(data)
@@ -387,7 +387,7 @@ class Service:
         return self.absolute(address)
 
     def absolute(self, address: str) -> str:
-        """An address with a scheme: its own, or that of the service."""
+        """Return an address with a scheme; the service's scheme is the default."""
         return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
 
     def visit(self, order: ServiceAnswer) -> Any:
@@ -403,7 +403,7 @@ class Service:
         return self.read(order), went
 
     def tidy(self) -> dict[str, str]:
-        """Cancel the orders that can be cancelled and refund the others; what is left of those that stay."""
+        """Cancel the orders that can be cancelled, refund the others, and return what remains of each."""
         remaining: dict[str, str] = {}
         self.is_interrupted = False
         for order_id in list(self.made.orders):
@@ -415,7 +415,7 @@ class Service:
         return remaining
 
     def _left_of(self, order_id: str) -> str | None:
-        """Take an order back: None if it has ended, or what is left of it."""
+        """Cancel or refund an order; return the remainder or problem, or None if the order has ended."""
         place = f"{ORDERS}{order_id}/"
         try:
             if self.call("DELETE", place).is_success:
@@ -428,7 +428,7 @@ class Service:
             return str(why)
 
     def _given_back(self, order: ServiceAnswer) -> str:
-        """Void what is left of an authorization, and refund what was captured; what is left then."""
+        """Void the rest of an authorization and refund the captures; return the remainder or problem."""
         remaining, captured = (
             _cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
         )
@@ -445,7 +445,7 @@ class Service:
         return ", ".join(problems) or REFUNDED
 
     def _refunded(self, order: ServiceAnswer, captured: int) -> bool:
-        """Refund what is left of a payment: at once, or line by line if lines are refunded already."""
+        """Refund the rest of a payment: in one refund, or by line if lines were refunded before."""
         for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
             answer = self.refund(order, {"description": MARK, **what})
             if answer.is_success or answer.at("error.type") == NOTHING_LEFT:
@@ -454,7 +454,7 @@ class Service:
         return all(last.is_success or last.at("error.type") in (TOO_MUCH, NOTHING_LEFT) for last in lasts)
 
     def _line_refunded(self, order: ServiceAnswer, line: Mapping[str, Any]) -> ServiceAnswer:
-        """Refund a line piece by piece; the last answer, which says whether more of it was left."""
+        """Refund a line item by item; return the last answer, which shows whether any items remain."""
         one = {"description": MARK, "order_lines": some(1, line["merchant_order_line_id"])}
         for _ in range(line["quantity"]):
             answer = self.refund(order, one)

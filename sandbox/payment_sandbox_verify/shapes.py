@@ -236,10 +236,10 @@ def _of(answer: ServiceAnswer) -> Iterator[Check]:
     if answer.status == NOT_MODIFIED or not answer.path.startswith("/v1/"):
         return
     mimetype = answer.headers.get("Content-Type", "").partition(";")[0]
-    yield holds("END-01", mimetype == "application/json", f"the answer is {mimetype or 'untyped'}")
+    yield holds("END-01", mimetype == "application/json", f"its Content-Type is {mimetype or 'missing'}")
     if answer.status in ERRORS:
         yield from shaped((Shape("SET-03", "error.type error.value", TEXT),), answer.data)
-        yield holds("SET-03", answer.at("error.status") == answer.status, "error.status is another status")
+        yield holds("SET-03", answer.at("error.status") == answer.status, "error.status is not the status")
     elif answer.is_success:
         is_error = isinstance(answer.data, dict) and "error" in answer.data
         how = f"{answer.summary} with an error or null"
@@ -284,7 +284,7 @@ def _of_order(answer: ServiceAnswer) -> Iterator[Check]:
         yield from shaped(TRANSACTION, attempt, below)
         for name, place in (("order_id", "id"), ("merchant_id", "merchant_id"), ("project_id", "project_id")):
             is_same = value_at(attempt, name) == answer.at(place)
-            yield holds("TX-01", is_same, f"{below}{name} is another than the order's")
+            yield holds("TX-01", is_same, f"{below}{name} differs from the order's")
         details = value_at(answer.sent, f"{below}payment_method_details")
         for name in ("one_click_type", "recurring_type"):
             if isinstance(details, dict) and name in details:
@@ -299,7 +299,7 @@ def _of_order(answer: ServiceAnswer) -> Iterator[Check]:
 
 
 def _of_blocks(answer: ServiceAnswer) -> Iterator[Check]:
-    """The blocks that were asked for are there, and no others."""
+    """Check that the answer has exactly the requested blocks."""
     asked = [name for name in (DETAILS, AMOUNTS) if name in answer.path]
     more = " END-06" if len(asked) > 1 else ""
     for name, kind, rule, other in BLOCKS:

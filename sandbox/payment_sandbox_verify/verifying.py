@@ -31,7 +31,7 @@ WHY: Final[Mapping[str, str]] = {
     "needs a customer whom the screening declines, or who has to wait": (
         "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"
     ),
-    "needs somebody who scans a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
+    "needs somebody to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
     "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
     "needs a card of each kind, typed by a person": "CARD-02 CARD-07 CARD-08 GEN-02 SET-18 SET-28",
     "needs an account with other rights": "CARD-09 FLOW-10 FLOW-11 SET-13",
@@ -60,11 +60,11 @@ MODEL_KEY: Final = "sandbox-key"
 
 
 class VerificationResult(NamedTuple):
-    """What is known of every rule of the ledger, the orders left behind, all answers, and the refusals."""
+    """The verdict on every rule of the ledger, the remaining orders, all answers, and the refusals."""
 
     reports: Mapping[str, Reported]
     remaining: Mapping[str, str]
-    """What is left of orders, by their ids."""
+    """The remaining amounts or problems of orders, by order id."""
     answers: list[ServiceAnswer]
     refusals: list[ServiceAnswer]
     codes: int = 0
@@ -90,11 +90,11 @@ def is_live(service: Service) -> bool | None:
     if order.status == UNAUTHORIZED:
         raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
     if not order.is_success:
-        raise NotVerified(f"POST /v1/orders/ is {order.summary}, so this seems to be no server of this API")
+        raise NotVerified(f"POST /v1/orders/ is {order.summary}, so this may not be a server of this API")
     if not all(isinstance(order.at(name), str) for name in OF_EVERY_ORDER):
         raise NotVerified(
             f"POST /v1/orders/ is {order.summary}, but with no order that has {' and '.join(OF_EVERY_ORDER)}:"
-            " this seems to be no server of this API"
+            " this may not be a server of this API"
         )
     service.tidy()
     flags = order.at("flags")

@@ -16,7 +16,7 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 )
 @click.option("--test", default="", metavar="NAME", help="Rehearse the tests with this in their names only.")
 @click.option("--one", metavar="COMMAND", help="Runs a single test: 'npx vitest run -t {test}'.")
-@click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
+@click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
 @click.option(
     "--pages", multiple=True, metavar="URL", help="A page about an order: http://localhost:3000/{order_id}."
 )
@@ -24,9 +24,9 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write it into this .html or .json file.",
+    help="Write the findings to this .html or .json file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @format_option
 @click.argument("command", nargs=-1, required=True)
 def rehearse(**options: Any) -> None:
@@ -42,7 +42,7 @@ def rehearse(**options: Any) -> None:
 
 
 @click.command(epilog="Example: payment-sandbox explore --shop http://localhost:3000 --buy buy.yaml")
-@click.option("--shop", required=True, metavar="URL", help="Where the shop runs: http://localhost:3000.")
+@click.option("--shop", required=True, metavar="URL", help="URL of the shop, such as http://localhost:3000.")
 @click.option(
     "--buy",
     required=True,
@@ -56,7 +56,7 @@ def rehearse(**options: Any) -> None:
     metavar="URL",
     help="Where the shop expects the sandbox; this command serves it there.",
 )
-@click.option("--books", metavar="URL|COMMAND", help="Tells the shop's books: a JSON list of entries.")
+@click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
 @click.option("--pages", multiple=True, metavar="URL", help="A page about an order: /sales/{order_id}.")
 @click.option("--budget", default="5m", show_default=True, help="How long it may take: 90s or 10m.")
 @click.option(
@@ -68,9 +68,9 @@ def rehearse(**options: Any) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     default="exploration.html",
     show_default=True,
-    help="Write it, with pictures, into this .html or .json file.",
+    help="Write the findings, with pictures, to this .html or .json file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @format_option
 @click.argument("command", nargs=-1)
 def explore(**options: Any) -> None:

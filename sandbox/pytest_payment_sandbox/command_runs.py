@@ -186,7 +186,7 @@ def _wait_for(asked: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
     pause, name = Event(), shlex.join(asked.command)
     for _ in range(int(START_SECONDS / LOOK_SECONDS)):
         if process.poll() is not None:
-            fail(f"{name}: the shop has ended with exit code {process.returncode} before it answered")
+            fail(f"{name}: the shop exited with code {process.returncode} before it answered")
         if _answers(asked.shop):
             return
         pause.wait(LOOK_SECONDS)

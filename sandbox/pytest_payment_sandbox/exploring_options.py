@@ -110,10 +110,10 @@ def is_covered(config: pytest.Config) -> bool:
 
 
 def coverage_fail_under(config: pytest.Config) -> float:
-    """How many percent a run has to meet.
+    """Return the minimum coverage of a run, in percent.
 
     Raises:
-        pytest.UsageError: it is no number from 0 to 100.
+        pytest.UsageError: the option is not a number from 0 to 100.
     """
     given: str | None = config.getoption("payment_coverage_fail_under")
     text = given or config.getini("payment_coverage_fail_under")

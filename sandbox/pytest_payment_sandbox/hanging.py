@@ -20,7 +20,7 @@ FRAME: Final = "  File "
 
 
 def allowed_seconds(left_seconds: float, baseline_seconds: float) -> float:
-    """How long a run may take, if this much of the budget is left."""
+    """Return the time limit of a run, given the rest of the budget."""
     return min(SECONDS_MAX, max(SECONDS_MIN, left_seconds)) + TIMES_AS_LONG * baseline_seconds
 
 
@@ -28,7 +28,7 @@ class Watch:
     """Watches the run that this thread is about to begin, from a thread of its own.
 
     A run that takes too long is given up: its next call of the sandbox ends it. One that makes no call is
-    abandoned. Both get to know where it was.
+    abandoned. Both callbacks get the position of the run in the code.
     """
 
     def __init__(

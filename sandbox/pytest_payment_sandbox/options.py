@@ -262,10 +262,10 @@ def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
 
 
 def asked(item: pytest.Item) -> "MarkerOptions":
-    """What a test's markers ask of its project, and which addresses the suite has.
+    """Return the options from a test's markers, and the suite's intercepted addresses.
 
     Raises:
-        pytest.UsageError: a marker has something else than it takes.
+        pytest.UsageError: a marker has an invalid argument.
     """
     with LOADING:
         from payment_sandbox.testing.unittesting import MarkerOptions

@@ -117,12 +117,12 @@ def payment_sandbox(
 
 @pytest.fixture
 def payment_books() -> None:
-    """What the shop believes: a suite that rehearses overrides it with a function that tells the entries."""
+    """The shop's books, for rehearsals: override it with a function that returns the entries."""
 
 
 @pytest.fixture
 def payment_pages() -> None:
-    """Which pages of the shop show an order: a suite that rehearses overrides it with a list of paths."""
+    """The shop's pages about an order, for rehearsals: override it with a list of paths."""
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
         if is_varied(item):
             return report
     project = _project_of(item)
-    if report.failed and project is not None and report.when != "teardown":  # which deletes it
+    if report.failed and project is not None and report.when != "teardown":  # teardown deletes it
         with LOADING:
             from pytest_payment_sandbox.reports import add_timeline
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from zlib import crc32
 
 import pytest
-from _pytest import runner  # as plugins that run tests again do
+from _pytest import runner  # as in plugins that rerun tests
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.scenarios.variation import WEBHOOK
@@ -136,8 +136,8 @@ class OneRun:
         self._believed: list[list[BookEntry]] = []
         self._glimpses: list[Glimpse] = []
         self._mails = MailBox()
-        self._hangs_at = ""  # where it was when it was given up
-        self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # of the judging
+        self._hangs_at = ""  # its position in the code when it was given up
+        self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
     def give_up(self, place: str) -> None:
         """Make this run, which takes too long, end at its next call to the sandbox."""
@@ -207,7 +207,7 @@ class OneRun:
 
     def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
         is_strict = not self.variation and review_mode(self._item) == ERROR
-        besides = unrelated(run.project) if is_strict else []  # before time passes that the test did not want
+        besides = unrelated(run.project) if is_strict else []  # before the judgement advances the clock
         why = None if failure is None else f"{type(failure).__name__}: {failure}"
         trial = Trial(
             run,
@@ -250,7 +250,7 @@ class OneRun:
             self.judged.problems.extend(self.leaks(texts))
 
     def leaks(self, texts: Sequence[str]) -> list[BookProblem]:
-        """The secrets in what was logged or printed."""
+        """Find secrets in the logs and in the captured output."""
         return leaks_in_output(self._run.project, texts) if self._run is not None else []
 
     @property
@@ -279,13 +279,13 @@ class OneRun:
                 self._project.browser(self._project.application).returns(order.id, tabs)
 
     def _observe(self) -> None:
-        """Note what the shop believes now; its database may belong to the test's thread."""
+        """Record the shop's current books, on the test's thread only, which may own the database."""
         if get_ident() == self._thread_id:
             with suppress(Exception):  # in the middle of a test a book may have no answer
                 self._believed.append(read_books(self._fixture(BOOKS))[0])
 
     def _glimpse(self) -> None:
-        """Note what the shop believes before a webhook; only the causes of findings need it."""
+        """Record the shop's books before a webhook; only the causes of findings need them."""
         if self._run is not None and get_ident() == self._thread_id and self.judged is None:
             with suppress(Exception):  # in the middle of a request a book may have no answer
                 entries = read_books(self._fixture(BOOKS))[0]
@@ -541,7 +541,7 @@ def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
-    """Run a test once, with fixtures of its own; what it shares with others stays."""
+    """Run a test once with new function fixtures; fixtures with a wider scope are reused."""
     item.stash[RUN] = run
     initialize: Any = getattr(item, "_initrequest", None)
     if initialize is not None:

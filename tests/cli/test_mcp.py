@@ -91,7 +91,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("make_order", {"what": "payed"}, "'payed' is not a state of orders; the states are: hosted, new, paid", "explain_order()"),
         ("make_order", {"what": "transfer"}, "transfer needs mode live", "start(mode='live')"),
         ("make_order", {"order_id": "nope"}, "there is no order 'nope'", "explain_order()"),
-        ("make_order", {"method": "credit-crd"}, "no method 'credit-crd'; there are: credit-card,", "explain_order()"),
+        ("make_order", {"method": "credit-crd"}, "'credit-crd' is not a payment method", "explain_order()"),
         ("rehearse", {"command": "pytst -q"}, "there is no program 'pytst'", "rehearse(command="),
         ("search", {}, "words is empty, and so is page", "search(words='webhook retry')"),
         ("snapshot", {}, "file is empty", "snapshot(file='state.json')"),

@@ -301,7 +301,7 @@ def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
     ("option", "words"),
     [
         ("--payment-rehearse-only=webhook:2:thrice", "one of late, lost, refused, swapped, together, twice"),
-        ("--payment-rehearse-only=webhok:2:twice", "expected webhook:2:twice and the like"),
+        ("--payment-rehearse-only=webhok:2:twice", "expected one such as webhook:2:twice"),
         ("--payment-rehearse-budget=soon", "takes a time above zero such as 60s or 10m, not 'soon'"),
         ("--payment-rehearse-report=report.txt", "takes an .html or a .json file"),
         ("--payment-rehearse-report=nowhere/report.html", "takes a file in a folder that is there"),

@@ -79,7 +79,7 @@ def test_mails_are_counted() -> None:
         assert (wrong.kind, words in wrong.sentence) == ("mailed-differently", True)
     unpaid = Showing([page(False, "pay now")], Mails(["basket", "paid"], 1))
     (wrong,) = shown_wrong(unpaid, before, FAILS, is_same_money=False)
-    assert "gets the same mails as one who has: 'paid'" in wrong.sentence
+    assert "gets the same emails as one who has: 'paid'" in wrong.sentence
     told = unpaid._replace(mails=Mails(["basket"], 1))
     assert list(shown_wrong(told, before, FAILS, is_same_money=False)) == []
 
@@ -194,8 +194,8 @@ MISTAKES = {
     ("mistake", "mailer", "variation", "words"),
     [
         ("thanks everybody", "flask_mail", "action:1:fails", "says the same to a customer who has not paid"),
-        ("mails everybody", "flask_mail", "action:1:fails", "gets the same mails as one who has"),
-        ("mails everybody", "django", "action:1:cancels", "gets the same mails as one who has"),
+        ("mails everybody", "flask_mail", "action:1:fails", "gets the same emails as one who has"),
+        ("mails everybody", "django", "action:1:cancels", "gets the same emails as one who has"),
         ("mails for each webhook", "flask_mail", "webhook:2:twice", "1 mails more than without that"),
         ("mails for each webhook", "django", "webhook:2:twice", "1 mails more than without that"),
         ("never looks again", "django", "webhook:1:lost+webhook:2:lost", "does not get the mail"),

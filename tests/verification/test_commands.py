@@ -59,7 +59,7 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None
             assert file.exists()
             ran = command("verify", "--url", server.url, "--key", "sandbox-key", "--clean-up", cwd=tmp_path)
             assert ran.returncode == 0, ran.stderr
-            assert "orders are taken back" in ran.stdout
+            assert "orders are cleaned up" in ran.stdout
             left = open_orders(server)  # at most the one that was asked for when the kill came
             assert len(left) <= ("one more may be left" in ran.stdout)
         else:
@@ -88,7 +88,7 @@ def test_whoever_cannot_wait_is_told_the_command_that_takes_back_the_rest(tmp_pa
             _, said = process.communicate(timeout=60)
         assert process.returncode == 2
         assert open_orders(server)
-        told = said.splitlines()[-1].partition("this takes them back: payment-sandbox ")[2]
+        told = said.splitlines()[-1].partition("to cancel or refund them: payment-sandbox ")[2]
         assert told.split() == ["verify", "--url", server.url, "--key", "...", "--clean-up"]
         ran = command(*told.replace("...", "sandbox-key").split(), cwd=tmp_path)
         assert ran.returncode == 0, ran.stdout + ran.stderr

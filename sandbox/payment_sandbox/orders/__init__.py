@@ -1,4 +1,4 @@
 """The domain: orders, payment attempts, authorizations, refunds, stored cards and webhooks.
 
-Others import all of its modules.
+Other packages import any of its modules.
 """

@@ -79,7 +79,7 @@ class BufferedResponse(NamedTuple):
 
 
 class Run:
-    """An answered call; an exception becomes a 500."""
+    """The execution of a call by the application; an exception becomes a 500."""
 
     def __init__(self, application: Application, call: Call) -> None:
         self.call = call

@@ -1,9 +1,10 @@
 """An executable specification of orders and money, written from the specification without the engine.
 
 ``step(shop, call)`` returns every answer that is allowed, each with the state that follows it;
-``read_order(shop, number)`` what the merchant reads then. Fields on which nothing is said are left out.
+``read_order(shop, number)`` returns the merchant's view of an order, without fields that the specification
+leaves open.
 
-Others import nothing of it.
+Other distributions do not import this package.
 """
 
 from payment_sandbox_verify.model.steps import step as step

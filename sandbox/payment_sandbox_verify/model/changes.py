@@ -224,7 +224,7 @@ def _due_order(order: Order, number: int) -> list[Due]:
 
 
 def due_times(shop: Shop) -> list[datetime]:
-    """When something is due, the earliest first (CTL-17)."""
+    """Return the due times, earliest first (CTL-17)."""
     return sorted({due for number, order in enumerate(shop.orders) for due, _ in _due_order(order, number)})
 
 

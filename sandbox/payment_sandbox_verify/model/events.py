@@ -62,7 +62,7 @@ def visits(shop: Shop, call: Act) -> Outcomes:
 def pays(shop: Shop, call: Act) -> Outcomes:
     """The customer pays, which implies a visit, with a webhook for each (A32, STA-08, STA-09).
 
-    A test card counts where the attempt is one with a card.
+    A test card only matters for a card payment.
     """
     index = payable(shop.orders[call.order])
     if index is None:
@@ -137,9 +137,9 @@ def transfers(shop: Shop, call: Act) -> Outcomes:
 
 
 def credited(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
-    """Credits add up; the amount completes the order, also late (A29), and more stays there (A45).
+    """Add a credit; the full amount completes the order, even late (A29), and any excess stays (A45).
 
-    Whether a bank still credits a transfer of an order that was paid or cancelled is not said.
+    The specification does not say whether a bank can still credit a paid or cancelled order.
     """
     order, attempt = shop.orders[number], shop.orders[number].attempts[index]
     received = replace(attempt, received=attempt.received + cents)

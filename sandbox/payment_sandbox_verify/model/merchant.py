@@ -208,7 +208,7 @@ def updating(call: Update) -> str:
 
 
 def cancel(shop: Shop, call: Cancel) -> Outcomes:
-    """DELETE: until money moved; an authorization is voided in full (END-07, INV-05, REF-02, SET-50)."""
+    """Cancel until money has moved; void an authorization in full (END-07, INV-05, REF-02, SET-50)."""
     order = shop.orders[call.order]
     has_rest = any(attempt.authorization and attempt.authorization.rest for attempt in order.attempts)
     is_authorized = order.status == "accepted" or (order.status == "completed" and has_rest)

@@ -96,7 +96,7 @@ def void_refusals(order: Order, attempt: Attempt, call: Void, now: datetime) -> 
 
 
 def excess(order: Order, authorization: Authorization, call: Capture, kind: str) -> list[Refusal]:
-    """Refuse what is malformed, or more than is left, in cents or in items (SET-47, VOID-01)."""
+    """Refuse a malformed request, or one beyond the remainder, in cents or items (SET-47, VOID-01)."""
     refusals = malformed(order, call)
     if refusals:
         return refusals

@@ -1,4 +1,4 @@
-"""One step: a call or an event, the answers that are allowed, and what is due at once."""
+"""Steps of the model: a call or an event, its allowed answers, and the events due immediately."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What the merchant reads; fields on which nothing is said are left out."""
+"""The merchant's view of the model, without fields that the specification leaves open."""
 
 from typing import Any
 

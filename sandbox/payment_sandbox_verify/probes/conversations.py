@@ -105,12 +105,12 @@ def unknown_fields(service: Service) -> Checks:
     yield holds("SET-16", answer.is_success, f"more keys of a customer are {answer.summary}")
     if answer.is_success:
         is_absent = answer.at("customer.first_name") in (MISSING, None)
-        yield holds("SET-15", is_absent, "a name of null is there")
+        yield holds("SET-15", is_absent, "a null name is returned")
 
 
 @probe("ORD-07", "ORD-16", "SET-31")
 def what_is_not_limited(service: Service) -> Checks:
-    """Own ids may repeat, lines may be many, and need not add up."""
+    """Merchant order ids can repeat, and orders can have many lines, with any sum."""
     own_id = fresh_id()
     for rule, sent in (
         ("ORD-07", {"merchant_order_id": own_id}),
@@ -136,7 +136,7 @@ def lines_that_give(service: Service) -> Checks:
 
 @probe("SET-32", "SET-34", "END-04", "END-05")
 def reads(service: Service) -> Checks:
-    """A read may ask for one block, and an ETag saves it."""
+    """A read can request a single block, and a matching ETag gets a 304."""
     order = service.order(by(CARD), amount=LINES_TOTAL, order_lines=LINES)
     for block in (DETAILS, AMOUNTS):
         service.read(order, block)
@@ -206,7 +206,7 @@ def _known(buttons: set[str]) -> set[str]:
 
 @probe("CUS-12")
 def languages(service: Service) -> Checks:
-    """The customer's locale is that of the page."""
+    """The payment page uses the customer's locale."""
     for locale in LOCALES:
         language = service.visit(service.order(customer={"locale": locale})).language
         how = f"with {locale} the page is in {language or 'none'}"
@@ -266,17 +266,17 @@ def defaults_of_codes(service: Service) -> Checks:
     ahead = expires - datetime.fromisoformat(str(service.order().at("created")))
     for rule in ("QR-15", "LIM-04"):
         is_year = abs(ahead - YEAR) < timedelta(days=2)
-        yield holds(rule, is_year, f"the expiration is {ahead.days} days ahead")
+        yield holds(rule, is_year, f"the code expires in {ahead.days} days, not in a year")
 
 
 @probe("QR-26")
 def the_image(service: Service) -> Checks:
-    """Its address answers."""
+    """The URL of the image responds."""
     address = _code(service).at("qr_url")
     if not isinstance(address, str):
         raise CannotTell("the request has no qr_url")
     page = service.payer.visit(service.absolute(address))
-    yield holds("QR-26", page.status == 200, f"the image's address answers {page.status}")
+    yield holds("QR-26", page.status == 200, f"the image URL responds with {page.status}")
 
 
 @probe("HOOK-04", "SET-51")

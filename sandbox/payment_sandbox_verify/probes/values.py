@@ -1,4 +1,4 @@
-"""Fields and their values: all of an enumeration, both sides of each bound; what is taken is read back."""
+"""Fields: all values of enumerations, and both sides of each bound; accepted values are read back."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -23,7 +23,7 @@ NO_TEXT: Final = (5, ["x"])
 class Field(NamedTuple):
     """A field: its rules, where it stands, values that are taken and values that are refused.
 
-    ``...`` leaves it out. With ``changes``, PUT changes it; what is not echoed is not read back.
+    ``...`` leaves it out. With ``changes``, PUT changes it; a field that is not echoed is not read back.
     """
 
     rules: str
@@ -186,7 +186,7 @@ def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Fi
 
 
 def _echoed(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """What was sent is answered; a whole object that is missing is told once."""
+    """Check that the answer echoes the sent values; report a missing object once."""
     lost: set[str] = set()
     for field, value in [(field, value) for field, value in chosen if field.is_echoed]:
         root = field.place.partition(".")[0].partition("[")[0]

@@ -32,7 +32,7 @@ def needs(method: str) -> Json:
 
 
 def creations(method: str) -> list[Create]:
-    """Every kind of order of a method, also refused ones; the hosted page is the method ''."""
+    """List all kinds of orders of a method, including refused ones; the method '' is the hosted page."""
     if not method:
         pages = [
             Create(AMOUNT),

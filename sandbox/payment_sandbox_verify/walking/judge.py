@@ -53,15 +53,15 @@ STAYING: Final = (
     *("transactions.product_type", "transactions.channel", "transactions.balance", "transactions.created"),
     *("transactions.credit_debit", "transactions.capture_mode", "transactions.expiration_period"),
 )
-"""What no step changes once an order is made."""
+"""The fields that no step changes after the creation of an order."""
 
 
 Seen = Mapping[int, ServiceAnswer]
-"""What was read of some orders, by their numbers."""
+"""The responses to reads of orders, by order number."""
 
 
 class Disagreeing(NamedTuple):
-    """What the model does not allow, and the rules that say so.
+    """A deviation from the model, and the violated rules.
 
     ``is_final`` means that the model no longer knows the state; ``refusal`` is the answer that refused.
     """
@@ -141,7 +141,7 @@ def misreadings(shop: Shop, seen: Seen) -> int:
 
 
 def name_of(place: str) -> str:
-    """A place without the numbers of its items."""
+    """Return a place without its list indexes."""
     return "".join(part.partition("]")[2] if "]" in part else part for part in place.split("["))
 
 
@@ -267,10 +267,10 @@ class Judge:
                     yield Disagreeing(("SET-48",), how)
             flags = refund.at("flags")
             if isinstance(flags, list) and "is-refund" not in flags:
-                yield Disagreeing(("SET-48", "SET-26"), "a refund has no flag is-refund")
+                yield Disagreeing(("SET-48", "SET-26"), "a refund lacks the flag is-refund")
 
     def _unstable(self, shop: Shop, seen: Seen) -> Iterator[Disagreeing]:
-        """What changes without a reason, and what stays in spite of one (SET-32, TX-16)."""
+        """Find changes without a cause, and missing changes (SET-32, TX-16)."""
         for number, answer in seen.items():
             order = shop.orders[number]
             state = replace(order, webhooks=(), refunds=tuple(replace(r, webhooks=()) for r in order.refunds))
@@ -279,7 +279,7 @@ class Judge:
             is_same = tags[0] == tags[1]
             if all(tags) and (answer.data != before.data if is_same else state == state_before):
                 self._is_untagged = True
-                words = "stays when the order changes" if is_same else "changes when the order stays"
+                words = "does not change with the order" if is_same else "changes although the order does not"
                 yield Disagreeing(("SET-32",), f"the ETag of an order {words}")
             self.stuck |= {rule for rule, at in MODIFIED if is_stuck(before, answer, at)}
             yield from _moved(before, answer)
@@ -364,7 +364,7 @@ def _moved(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing]
 
 
 def is_stuck(before: ServiceAnswer, after: ServiceAnswer, below: str) -> bool:
-    """Whether a status has changed since, and the time of the change has not."""
+    """Whether the status changed, but its modification time did not."""
     status, modified = (
         before.at(f"{below}{name}") == after.at(f"{below}{name}") for name in ("status", "modified")
     )

@@ -81,7 +81,7 @@ def _moves() -> Iterator[tuple[str, list[Call]]]:
     yield from _of_cards()
     of_one_size: list[Call] = [code for code in codes() if code.size == CreateCode.size]
     yield "QR requests", of_one_size
-    yield "what ends by itself", _endings()
+    yield "expiries", _endings()
 
 
 def _of_authorizations() -> Iterator[tuple[str, list[Call]]]:
@@ -127,7 +127,7 @@ def _of_cards() -> Iterator[tuple[str, list[Call]]]:
 
 
 def _endings() -> list[Call]:
-    """A hosted page expires, a delayed capture happens, and authorizations end."""
+    """List the calls up to the expiry of a hosted page and of authorizations, and a delayed capture."""
     delayed = Create(AMOUNT, CARD, capture_mode="delayed", period=SHORT)
     invoice = Create(AMOUNT, INVOICE, period=SHORT, **FULL)
     begun: list[Call] = [Create(AMOUNT, period=SHORT), delayed, replace(PAY, order=1), Void(1, 0, amount=250)]
@@ -146,7 +146,7 @@ def tours() -> list[Tour]:
 
 
 def _refused_creations() -> Iterator[Call]:
-    """Creations that test mode and live mode refuse alike; amounts are tried elsewhere."""
+    """Yield the creations that both test and live mode refuse; other tours cover amounts."""
     for method in ("", *METHODS):
         for call in creations(method):
             test, live = (step(Shop(mode=mode), call) for mode in ("test", "live"))

@@ -196,7 +196,7 @@ def of_webhook(webhook: ReceivedWebhook, project_id: str) -> Checks:
     """What a webhook is and carries."""
     yield from (Check(rule, True) for rule in ("HOOK-02", "HOOK-04", "SET-55", "HOOK-06"))
     mimetype = webhook.headers.get("Content-Type", "").partition(";")[0]
-    yield holds("HOOK-01", mimetype == "application/json", f"the webhook is {mimetype or 'untyped'}")
+    yield holds("HOOK-01", mimetype == "application/json", f"a webhook has Content-Type {mimetype or 'none'}")
     event, project = webhook.body.get("event"), webhook.body.get("project_id")
     yield holds("HOOK-05", event == "status_changed", f"event in the webhook is {event!r}")
     yield holds("HOOK-07", project == project_id, f"project_id in the webhook is {project!r}")

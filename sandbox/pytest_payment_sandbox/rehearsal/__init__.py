@@ -1,5 +1,5 @@
-"""Rehearses tests: changes one thing at a time, and judges what the shop makes of it.
+"""Rehearses tests: changes one thing at a time, and judges the shop's reaction.
 
-Others import ``books``, ``exploring``, ``judging``, ``leaks``, ``report``, ``run``, ``showing`` and
+Other packages import ``books``, ``exploring``, ``judging``, ``leaks``, ``report``, ``run``, ``showing`` and
 ``suites``.
 """

@@ -62,7 +62,7 @@ class AnnouncedTest:
     def __init__(
         self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, outside: Outside
     ) -> None:
-        """Rehearse the project: in each run, it begins with the same identifiers, within an hour."""
+        """Rehearse the project; each run starts with the same identifiers, and a frozen clock on the hour."""
         self.name = name
         self.project = project
         self.variation = variation
@@ -141,7 +141,7 @@ class AnnouncedTest:
 
 
 def unended(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> Ran:
-    """What a run has shown in which the test did not end: something hangs, or the suite has crashed."""
+    """Return the result of a run whose test did not end: the test hangs, or the suite crashed."""
     why = failure or "the suite ended without it"
     if test is not None and "longer than" in why:
         problem = hangs(f"a run of the suite: {why}")
@@ -169,7 +169,7 @@ def _place_of_call(ending: Ending, call: tuple[str, str], number: int) -> str:
 
 
 def _stacks(project: Project) -> list[str]:
-    """What the shop's handlers have answered where they failed."""
+    """Return the lines of the error responses of the shop's handlers."""
     tries = [each for delivery in project.epoch.store.deliveries() for each in delivery.attempts]
     answers = [each.reply.body for each in tries if (each.reply.status or 0) >= FAILED]
     return [line for answer in dict.fromkeys(answers) for line in answer.splitlines()]
@@ -180,6 +180,6 @@ def _next_hour(now: datetime) -> datetime:
 
 
 def advanced_to(project: Project, until: datetime) -> None:
-    """Let time pass, as far as it goes."""
+    """Advance the clock as far as possible."""
     with suppress(Exception):  # what is wrong with an event is in the history
         advance_clock(project, {"to": until}, ADVANCE)

@@ -1,4 +1,4 @@
-"""What the shop believes, and what the service knows: the two must agree once all is at rest."""
+"""The comparison of the shop's books with the service's records; both must agree once all is idle."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -162,7 +162,7 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
 
 
 def went_back(readings: Sequence[Sequence[BookEntry]], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """What the shop has believed, and believes no more, although the customer's money is still there."""
+    """Find facts that the shop's books lost between two readings, although it still has the money."""
     return [
         BookProblem("went-back", f"{now.purchase}: {sentence}")
         for earlier, later in pairwise(readings)
@@ -182,11 +182,11 @@ def _lost_beliefs(before: BookEntry, now: Purchase) -> Iterator[str]:
     if before.paid and not now.entry.paid and not now.entry.cancelled and now.kept > 0:
         yield f"the shop called it paid, and later did not, although it has {euros(now.kept)}"
     if now.entry.shipped < before.shipped:
-        yield f"goods for {euros(before.shipped)} were shipped, and later only for {euros(now.entry.shipped)}"
+        yield f"shipped goods went from {euros(before.shipped)} down to {euros(now.entry.shipped)}"
 
 
 def unpaid(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """What the shop calls paid although nobody has paid: wrong at any time."""
+    """Find purchases that the shop marks as paid without a payment, which is always wrong."""
     return [problem for problem in compare(entries, truths) if problem.kind == PAID_FOR_NOTHING]
 
 

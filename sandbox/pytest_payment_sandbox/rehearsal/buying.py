@@ -29,7 +29,7 @@ TEXT_MAX: Final = 200  # characters of a page in an error
 KEYS: Final = ("open", "steps", "returned")
 ACTIONS: Final = ("click", "fill", "select", "check")
 WITH_VALUE: Final = ("fill", "select")
-KNOWN: Final = ", ".join(f"{name} with a value in with" if name in WITH_VALUE else name for name in ACTIONS)
+KNOWN: Final = ", ".join(f"{name} (requires with)" if name in WITH_VALUE else name for name in ACTIONS)
 CHOICES: Final = (
     '[data-testid="method-credit-card"]',
     '[data-testid^="method-"]',
@@ -61,7 +61,7 @@ class BuyStep(NamedTuple):
 
 
 class Buy(NamedTuple):
-    """How a customer buys: the page that they open, their steps, and what the page after the payment has."""
+    """A purchase: the first page, the customer's steps, and the expected address or element on return."""
 
     file: str
     open: str
@@ -192,7 +192,7 @@ class Customer:
             tab.close()
 
     def picture(self) -> None:
-        """Take a picture of where the customer is."""
+        """Take a screenshot of the customer's current page."""
         with suppress(Exception):
             self.pictures[self._page.url] = self._page.screenshot(type="jpeg", quality=60)
 
@@ -293,12 +293,12 @@ class Customer:
         except Error as error:
             reason = str(error).partition("\n")[0]
             raise BuyFails(
-                f"{self._buy.file}: the payment page {self._page.url} does not go on ({reason}); "
+                f"{self._buy.file}: the customer is stuck on the payment page {self._page.url} ({reason}); "
                 f"it says {self._says()!r}"
             ) from error
 
     def _next_press(self, *, has_paid: bool) -> str | None:
-        """What the customer presses next; they pay once, and a bank may ask them to confirm it."""
+        """Return the next button: the customer pays once, and may have to confirm it at the bank."""
         may_pay = not has_paid or SECURE in self._page.url
         wanted = [*((PAYS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK]
         return next(

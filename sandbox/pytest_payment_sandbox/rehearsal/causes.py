@@ -1,4 +1,4 @@
-"""Names the cause of a finding: what all the variations that show it share, and few others have."""
+"""The cause of a finding: a trait that all variations with the finding share, and few others have."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -177,7 +177,7 @@ def _family(failing: Sequence[Shown]) -> str:
 
 
 def _wrong_way(failing: Sequence[Shown]) -> str:
-    """What the shop does wrong in all of them, even if that does no harm in others."""
+    """Return a mistake that the shop makes in all failing runs, even if it is harmless in others."""
     wrong = [frozenset(filter(is_wrong, each.signs)) for each in failing]
     if not wrong or not all(wrong):
         return ""

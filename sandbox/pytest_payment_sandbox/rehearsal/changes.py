@@ -70,6 +70,6 @@ def parse_changed_step(text: str) -> ChangedStep:
     if not name and number in known:
         raise ValueError(f"{text!r} needs the number of the {kind}: {kind}:1:{number} is the first one")
     if name not in known or not number.isdecimal():
-        expected = f"one of {', '.join(sorted(known))}" if known else "webhook:2:twice and the like"
+        expected = f"one of {', '.join(sorted(known))}" if known else "one such as webhook:2:twice"
         raise ValueError(f"{text!r} is not a variation: expected {expected}")
     return ChangedStep(f"{kind}:{number}", known[name])

@@ -1,4 +1,4 @@
-"""Which variations of a test to try, in which order, and what they showed."""
+"""The exploration of a test: its variations, their order, and their findings."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,14 +28,14 @@ PAIRS_EARLY: Final = 25  # of usual suspects, before changes that were tried at 
 SEPARATE: Final = (CREATE, CHANGE, PRESS)  # one of these that goes wrong says nothing about another
 TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
 NO_THREADS: Final = (
-    "nothing was tried at the same moment: the shop's handlers fail on other threads than the test's"
+    "no concurrent handlers were tried: the shop's handlers fail on threads other than the test's"
 )
 
 ChangedSteps = tuple[ChangedStep, ...]
 
 
 def name_of(variation: ChangedSteps) -> str:
-    """How users write a variation: ``webhook:2:twice+action:1:cancels``."""
+    """Return the name of a variation, such as ``webhook:2:twice+action:1:cancels``."""
     return "+".join(changed.name for changed in variation)
 
 
@@ -84,10 +84,10 @@ class Explored(NamedTuple):
 
     findings: list[RehearsalFinding]
     tried: int
-    untried: int  # for which there was no time
+    untried: int  # beyond the budget
     notes: list[str]
     unplayed: Sequence[str] = ()
-    """Why the only variation, or a part of it, was not played."""
+    """The reasons why the selected variation, or a part of it, was not played."""
     alike: int = 0  # of those that were tried: they were not played on, because another one was
     repeated: int = 0  # were played to the end, which another one had reached
 
@@ -154,7 +154,7 @@ class Explorer:
         )
 
     def _begin(self, baseline: Ran) -> set[str]:
-        """What shows without a change; the kinds of these problems."""
+        """Record the problems of the unchanged test; return their kinds."""
         for problem in baseline.judged.problems:
             self._find(problem, (), baseline)
         self._ends[baseline.judged[1:3]] += 1
@@ -162,7 +162,7 @@ class Explorer:
         return {problem.kind for problem in baseline.judged.problems}
 
     def only(self, variation: ChangedSteps, baseline: Ran) -> Explored:
-        """Try this variation and no other."""
+        """Try only this variation."""
         known = self._begin(baseline)
         ran = self._run(variation)
         self._find_news(variation, ran, known)
@@ -171,7 +171,7 @@ class Explorer:
         return Explored(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
-        """Try these; return for how many there was no time."""
+        """Try the planned variations; return the number that did not fit into the budget."""
         planned = [variation for variation in planned if variation not in self._tried]
         for count, variation in enumerate(planned):
             if not self._has_time():
@@ -222,7 +222,7 @@ class Explorer:
         )
 
     def _explained(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
-        """A finding with the cause that all the variations share which show it."""
+        """Add to a finding the cause that all its variations share."""
         if not finding.variation:
             return finding
         kind = finding.problem.kind
@@ -292,7 +292,7 @@ class Explorer:
                 places.add((changed.step, end))
 
     def _varied(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
-        """The pairs in an order in which each two changes come once before any two come again."""
+        """Sort pairs so that each combination of two changes comes once before any is repeated."""
         counts: Counter[tuple[str, ...]] = Counter()
         ranked = []
         for place, pair in enumerate(pairs):
@@ -303,9 +303,9 @@ class Explorer:
         return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
 
     def _follow_ups(self, baseline: Ran, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
-        """Pairs whose second change is in what the shop does only after the first, such as trying again.
+        """Return pairs whose second change is at a step that only the first one causes, such as a retry.
 
-        A read by a job in the place of one by a webhook is such a step, too.
+        A read by a job that replaces a read by a webhook handler is such a step, too.
         """
         known = {(step.name, step.label) for step in baseline.steps}
         return {
@@ -317,22 +317,18 @@ class Explorer:
             if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
         }
 
-    def _suspicion(
-        self, pair: ChangedSteps, later: Collection[ChangedSteps]
-    ) -> tuple[int, bool, bool, int, int]:
-        """The fewer of the usual suspects, the later; what is tried again fails first.
+    def _suspicion(self, pair: ChangedSteps, later: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
+        """Return the sort key of a pair: first the pairs with the most changes that often break shops.
 
-        Then comes what has shown something in other tests, and what costs most; among equals, only the seed
-        decides.
+        Follow-up pairs come first among these, then changes with findings in other tests, then the costliest
+        risks; the seed decides among equals.
         """
         unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
         is_fruitful = any(changed.change.name in self._fruitful for changed in pair)
-        costs = min(COSTLIEST.index(changed.change.risk) for changed in pair)
         return (
             unsuspected,
             pair not in later,
             not is_fruitful,
-            costs,
             crc32(f"{self._seed} {name_of(pair)}".encode()),
         )
 
@@ -377,7 +373,7 @@ def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
 
 
 def _why_not_together(baseline: Ran) -> list[str]:
-    """Without webhooks, nobody has looked; a note would be about something else."""
+    """Return a note on the skipped concurrent handlers, if the test has webhooks."""
     return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
 
 

@@ -68,11 +68,11 @@ class Judged(NamedTuple):
     is_shown_soon: bool = False  # a day after the test, while authorizations are valid
     most_calls: int = 0  # with the same method and path, while no time passed
     busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
-    signs: Signs = frozenset()  # of the shop's way of working
+    signs: Signs = frozenset()  # of the shop's behaviour
 
 
 Ends = dict[str, Judged]
-"""What the runs of a test came to, by the moment at which the test had ended."""
+"""The results of the runs of a test, by their state at its end."""
 
 
 class Trial(NamedTuple):
@@ -99,18 +99,18 @@ class Trial(NamedTuple):
 
 
 def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]:
-    """What the shop believes; an assertion that fails while it tells is a problem.
+    """Read the entries of the shop's books; a failed assertion in the fixture is a problem.
 
     Raises:
-        TypeError: the fixture tells something else than entries.
-        ValueError: one of the entries is none.
+        TypeError: the fixture does not return entries.
+        ValueError: an item is not a valid entry.
     """
     if books is None:
         return [], []
     try:
         entries = books()
         if not isinstance(entries, Iterable):
-            raise TypeError(f"payment_books tells a list of entries, not {entries!r}")
+            raise TypeError(f"payment_books must return a list of entries, not {entries!r}")
         return [BookEntry.read(entry) for entry in entries], []
     except AssertionError as wrong:
         return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
@@ -181,7 +181,7 @@ class _Judging:
         return judged
 
     def _shown(self, showing: Showing, state: State) -> Iterator[BookProblem]:
-        """What is wrong with the pages and the mails."""
+        """Find problems in the pages and mails."""
         baseline, changes = self._trial.baseline, self._trial.changes
         if baseline is None:
             yield from shown_wrong(showing, showing, changes, is_same_money=True)
@@ -196,7 +196,7 @@ class _Judging:
         return entries
 
     def _twin(self, entries: list[BookEntry]) -> Judged | None:
-        """An earlier run that had come to the same."""
+        """Return an earlier run with the same result, if any, and end this one."""
         known = entries if self._books is not None else None
         moment = f"{len(self._moments)} {_moment(self._trial.run, known)}"
         twin = self._trial.ends.get(moment)
@@ -208,7 +208,7 @@ class _Judging:
         return twin
 
     def _soon_alike(self) -> Judged | None:
-        """Let a day pass; return an earlier run that had come to the same."""
+        """Advance the clock by a day; return an earlier run with the same result, if any."""
         project = self._project
         ends = [
             attempt.authorization.expires_at - MOMENT
@@ -281,7 +281,7 @@ def given_up(run: RehearsedRun, place: str) -> Judged:
 
 def hangs(place: str) -> BookProblem:
     """The problem of a run that takes too long."""
-    return BookProblem("hangs", f"the run does not end; when it was given up, it was in {place}")
+    return BookProblem("hangs", f"the run does not end; it was stopped in {place}")
 
 
 def judged_without_books(
@@ -339,9 +339,9 @@ def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
 
 
 def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
-    """An authorization that ran out while the test still went on, though only a few days passed.
+    """Find authorizations that expired during the test, although only a few days passed.
 
-    A test that lets days pass by itself knows what it does.
+    A test that advances the clock by days itself expects that.
     """
     if [changed.change.name for changed in changes] != [A_FEW_DAYS]:
         return []

@@ -14,7 +14,7 @@ from payment_sandbox.projects.project import Project
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 
 SQLITE: Final = b"SQLite format 3\x00"
-BESIDE: Final = ("-wal", "-journal")  # where SQLite keeps what is not in the database yet
+BESIDE: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
 SECRET: Final = "secret"  # the kind of these problems
 ROWS_MAX: Final = 10_000  # of a table
 _FRAME: Final = re.compile(
@@ -80,7 +80,7 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
     if isinstance(trace, str):
         return _is_leaking(masking, trace)
     if not isinstance(trace, Path):
-        raise TypeError(f"payment_traces tells texts and paths of files, not {trace!r}")
+        raise TypeError(f"payment_traces must list texts and paths of files, not {trace!r}")
     content = trace.read_bytes()
     beside = [trace.with_name(trace.name + suffix) for suffix in BESIDE]
     contents = [content, *(path.read_bytes() for path in beside if path.exists())]

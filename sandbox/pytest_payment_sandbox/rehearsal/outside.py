@@ -50,7 +50,7 @@ class BooksElsewhere:
         try:
             entries = json.loads(text)
             if not isinstance(entries, list):
-                raise ValueError(f"{_cut(text)!r} is no list")
+                raise ValueError(f"{_cut(text)!r} is not a list")
             read = [BookEntry.read(entry) for entry in entries]
         except (TypeError, ValueError) as wrong:
             raise self._unreadable(f"expected a JSON list of entries: {wrong}") from wrong

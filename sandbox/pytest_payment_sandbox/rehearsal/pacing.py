@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 IDLE_AFTER: Final = 2  # runs that saw and did the same
 
 BusyTimes = Mapping[str, Sequence[datetime]]
-"""When the runs of each job did something new."""
+"""The times of the runs that did something new, by job."""
 
 
 class _Seen(NamedTuple):
-    """What a run can see: the changes in the project until then, and how often the test moved the clock."""
+    """The input of a run: the changes in the project before it, and the number of advances by the test."""
 
     changes: Moment
     advances: int
@@ -30,7 +30,7 @@ class _History:
     """The latest runs of a job."""
 
     runs: int = 0
-    begins: datetime | None = None  # when the next run, or the current one, begins
+    begins: datetime | None = None  # start of the current or the next run
     sees: _Seen | None = None  # before it
     calls: list[str] = field(default_factory=list)  # of it, so far
     seen: _Seen | None = None  # before the run that ended last
@@ -40,7 +40,7 @@ class _History:
 
 
 class JobPace:
-    """Lets jobs run less and less often while they see and do the same.
+    """Runs jobs at increasing intervals while they see and do nothing new.
 
     A job always runs before an event and at the end of an advance, and at the times at which it did something
     new in the test as it is. The test as it is runs as it does without a rehearsal.

@@ -38,7 +38,7 @@ class Progress:
             self.say(f"{self.line(until_seconds - now)}{f': {of}' if of else ''}")
 
     def line(self, left_seconds: float) -> str:
-        """What was tried, and the time that is left."""
+        """Describe the progress: tried variations, findings, and remaining time."""
         ways = "1 variation" if self.tried == 1 else f"{self.tried} variations"
         number = "1 finding" if self.findings == 1 else f"{self.findings or 'no'} findings"
         return f"{ways} tried, {number}, at most {duration(left_seconds)} left"

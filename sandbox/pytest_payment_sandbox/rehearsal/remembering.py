@@ -59,7 +59,7 @@ class TriedVariations:
         return ran
 
     def only(self, explorer: Explorer, variations: Sequence[ChangedSteps]) -> Explored:
-        """Try these variations and no other."""
+        """Try only these variations."""
         played = [explorer.only(variation, self.baseline) for variation in variations]
         unplayed = [problem for each in played for problem in each.unplayed]
         return played[-1]._replace(tried=len(played), unplayed=unplayed)
@@ -156,7 +156,7 @@ TRIED: Final = "payment-rehearsal-tried"
 
 
 class PytestMemory:
-    """What the cache of pytest remembers of the rehearsals of a session."""
+    """The memory of a session's rehearsals in pytest's cache."""
 
     def __init__(self, cache: Any, *, goes_on: bool) -> None:
         """Use the cache, if there is one; ``goes_on`` with what was tried before."""

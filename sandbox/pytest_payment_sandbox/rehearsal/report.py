@@ -83,7 +83,7 @@ def _section(finding: RehearsalFinding) -> str:
 
 
 def shop_line(text: str) -> str:
-    """The line of the shop in the first stack of a text, such as ``shop.mjs:31``; empty if there is none."""
+    """Return the shop's line in the first stack of a text, such as ``shop.mjs:31``, or an empty string."""
     file, _, line = shop_place(text).rpartition(":")
     with suppress(ValueError):
         file = str(Path(file).relative_to(Path.cwd()))
@@ -91,9 +91,9 @@ def shop_line(text: str) -> str:
 
 
 def shop_place(text: str) -> str:
-    """The same with the whole path.
+    """Return the shop's line with its absolute path.
 
-    In a stack of Python, the innermost frame is the last one, in other languages the first.
+    The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
     """
     frames = [
         (match["python"] or match["file"], match["python_line"] or match["line"], bool(match["python"]))
@@ -119,7 +119,7 @@ def _seen_in(finding: Mapping[str, Any]) -> str:
 
 
 def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
-    """The findings of a test for people; ``with_name`` where the report is about several tests."""
+    """Format the findings of a test as text; ``with_name`` adds its name, for reports on several tests."""
     lines: list[str] = []
     for finding in test["findings"]:
         rows = {

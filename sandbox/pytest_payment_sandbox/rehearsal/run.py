@@ -65,7 +65,7 @@ STILL_LOOKS: Final = 10  # in a row that saw no other thread move
 LOOKS_MAX: Final = 75  # by then, some other thread of the process never rests
 
 Places = dict[int, tuple[int, int]]
-"""Where each thread is: its frame and its instruction."""
+"""The position of each thread: its frame and instruction."""
 CUT_OFF: Final = Fault.read({"reset": True})
 
 Visit = Callable[[Order, int], None]
@@ -104,7 +104,7 @@ class Meeting:
 
 
 def _places() -> Places:
-    """Where all threads but this one are."""
+    """Return the positions of all other threads."""
     own = get_ident()
     return {
         thread: (id(frame), frame.f_lasti) for thread, frame in sys._current_frames().items() if thread != own
@@ -125,7 +125,7 @@ class RepeatedCalls:
         self._limit = max(ALIKE_MAX, 2 * most)
 
     def is_over(self, call: str, now: datetime) -> bool:
-        """Count a call; whether there were too many of its kind."""
+        """Count a call; return whether there were too many of its kind."""
         if now != self._since:
             self._counts.clear()
             self._since = now
@@ -200,7 +200,7 @@ class RehearsedRun:
     # What the project asks
 
     def ends_with(self, path: str) -> bool:
-        """Whether a call ends the run: the shop asks on although it is cut off, or the run was given up."""
+        """Whether a call ends the run: the run was given up, or the shop calls on beyond the limit."""
         return self.is_given_up or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
     def next_run(self, job: Job, limit: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""What somebody does instead of what a rehearsed test lets them do, or before a call of the shop."""
+"""Actions that replace those of a rehearsed test, or that precede a call of the shop."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +30,7 @@ ORDER_PART: Final = 3  # of /v1/orders/<id>/…
 
 
 class Scene(NamedTuple):
-    """Somebody is about to act on an order."""
+    """The state before an action on an order."""
 
     project: "Project"
     order_id: str
@@ -66,7 +66,7 @@ class Scene(NamedTuple):
         return self.acts(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
 
     def passes(self, until: datetime) -> None:
-        """Time passes; what is due happens, and its webhooks are delivered."""
+        """Advance the clock: run the due events and deliver their webhooks."""
         caller().begin_waiting()
         _let_webhooks_go(self.project)
         with suppress(Refusal):
@@ -93,14 +93,14 @@ def _let_webhooks_go(project: "Project") -> None:
 
 
 def _expiries(order: Order) -> list[datetime]:
-    """When the page of an order and its newest attempt expire."""
+    """Return the expiry times of an order's page and newest attempt."""
     attempt = order.last_transaction
     ends = [order.expires_at, attempt.expires_at if attempt is not None else None]
     return [end for end in ends if end is not None]
 
 
 def after_expiry(scene: Scene) -> Order:
-    """They act after the expiry."""
+    """Perform the action after the expiry."""
     ends = _expiries(scene.order)
     if ends:
         scene.passes(MOMENT.after(max(ends)))

@@ -69,7 +69,7 @@ class ShopInBrowser:
         left = duration(until_seconds - monotonic_seconds())
         progress.say(
             f"changes one thing at a time; a purchase takes {monotonic_seconds() - begun:.1f} s, {left} left"
-            + (f"; {tried.count} variations are known" if tried.count else "")
+            + (f"; {tried.count} variations were tried before" if tried.count else "")
         )
 
         def run(variation: ChangedSteps) -> Ran:

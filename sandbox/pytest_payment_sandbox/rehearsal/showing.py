@@ -46,13 +46,13 @@ def normalized(text: str) -> str:
 
 
 def _token(match: re.Match[str]) -> str:
-    """A number of the shop, such as S-1001, keeps its name."""
+    """Replace the number in an identifier such as S-1001, and keep its prefix."""
     name = re.match(r"[A-Za-z]{1,6}-(?=\d)", match[0])
     return f"{name[0] if name else ''}{ONE}"
 
 
 class ShownPage(NamedTuple):
-    """A page about one order; ``text`` is None if it is another one each time."""
+    """A page about one order; ``text`` is None if it differs at each request."""
 
     path: str
     is_paid: bool | None  # None: partly, or paid and given back
@@ -204,7 +204,7 @@ def _same_to_all(now: Showing, before: Showing) -> Iterator[BookProblem]:
     if _nobody_paid(now, before) and before.mails.later and not before.mails.later - now.mails.later:
         mail = _cut(next(iter(before.mails.later)))
         yield BookProblem(
-            "shown-paid", f"a customer who has not paid gets the same mails as one who has: {mail}"
+            "shown-paid", f"a customer who has not paid gets the same emails as one who has: {mail}"
         )
 
 
@@ -213,7 +213,7 @@ def _shown_to_payers(showing: Showing) -> set[tuple[str, str]]:
 
 
 def _nobody_paid(now: Showing, before: Showing) -> bool:
-    """Whether nobody has paid, but somebody did in the test as it is."""
+    """Whether no customer paid in this run, although one paid in the unchanged test."""
     return {page.is_paid for page in now.pages} == {False} and any(page.is_paid for page in before.pages)
 
 

@@ -73,7 +73,7 @@ class SharedRuns:
         """Wait for the next variation of each test; empty at the end.
 
         Raises:
-            Exception: the exploration of a test has failed with it.
+            Exception: raised by the exploration of a test.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._live == set(self._asked) or self._failure is not None)
@@ -140,7 +140,7 @@ class Plan:
 
 
 class SuiteExplored(NamedTuple):
-    """What the variations of a suite have shown, by test; and what to remember of them."""
+    """The results of a suite's variations by test, and the data to remember for the next run."""
 
     tests: dict[str, Explored]
     remembered: dict[str, Remembered]
@@ -302,7 +302,7 @@ class Suite:
         left = duration(self._until_seconds - monotonic_seconds())
         self._progress.say(
             f"changes one thing at a time in {count}; a run takes {self._suite_seconds:.1f} s, {left} left"
-            + (f"; {known} variations are known" if known else "")
+            + (f"; {known} variations were tried before" if known else "")
         )
 
     def _explore(self, name: str) -> Explore:
