@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 OptionValue = TypeVar("OptionValue")
 
 INTERRUPTED: Final = 130  # the exit code that shells report
-GO_ON: Final = "not everything was tried: --continue goes on where this ended"
+GO_ON: Final = "some variations were not tried: --continue resumes here"
 KEY: Final = "sandbox-key"
 EXTRA: Final = "pytest-payment-sandbox[explore]"
 START_SECONDS: Final = 60.0

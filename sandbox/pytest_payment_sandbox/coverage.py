@@ -169,7 +169,7 @@ class CoverageOfSuite:
         for line in lines(self._covered):
             terminalreporter.write_line(line)
         if self._is_too_little:
-            terminalreporter.write_line(f"  that is under the {self._fail_under:g} % asked for", red=True)
+            terminalreporter.write_line(f"  that is below the required {self._fail_under:g} %", red=True)
         if self._file:
             write(Path(self._file), self._covered)
             terminalreporter.write_line(f"  the tests of each case are in {self._file}")

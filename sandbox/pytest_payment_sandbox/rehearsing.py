@@ -503,7 +503,7 @@ class _Runs:
 
 
 ABANDONED: Final = (
-    "the run was ended, because what hangs without a call cannot be stopped; {count} later tests were not run"
+    "the run ended: code that hangs without a call cannot be stopped; {count} later tests were not run"
 )
 
 

@@ -69,7 +69,7 @@ def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProble
     """
     if traces is None or not any(_holds_secret(project.masking, trace) for trace in traces()):
         return []
-    return [BookProblem(SECRET, "what the shop has stored contains a key, a card number or a CVC")]
+    return [BookProblem(SECRET, "the shop's stored data contains a key, a card number or a CVC")]
 
 
 def _is_leaking(masking: Masking, text: str) -> bool:

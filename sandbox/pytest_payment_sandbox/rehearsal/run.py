@@ -409,4 +409,4 @@ def check_report(name: str) -> None:
     if Path(name).suffix not in REPORTS:
         raise ValueError(f"takes an .html or a .json file, not {name!r}")
     if not Path(name).absolute().parent.is_dir():
-        raise ValueError(f"takes a file in a folder that is there, not {name!r}")
+        raise ValueError(f"takes a file in an existing folder, not {name!r}")

@@ -63,7 +63,7 @@ class ShopInBrowser:
         """
         begun = monotonic_seconds()
         until_seconds = begun + budget_seconds
-        progress.say(f"buys as it is in {self.url}, along {self._buy.file}")
+        progress.say(f"makes the unchanged purchase in {self.url}, along {self._buy.file}")
         baseline = self._as_it_is(browser)
         tried = TriedVariations(baseline, remembered)
         left = duration(until_seconds - monotonic_seconds())

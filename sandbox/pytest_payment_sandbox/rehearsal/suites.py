@@ -274,7 +274,7 @@ class Suite:
         return SuiteExplored({name: explored[name] for name in baselines}, remembered, is_stopped)
 
     def _as_it_is(self) -> dict[str, Ran]:
-        self._progress.say(f"runs the suite as it is: {shlex.join(self._command)}")
+        self._progress.say(f"runs the unchanged suite: {shlex.join(self._command)}")
         begun = monotonic_seconds()
         run, failure = self._execute({}, self._command)
         self._suite_seconds = monotonic_seconds() - begun
