@@ -10,17 +10,17 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
-@click.option("--budget", default="60s", show_default=True, help="How long all runs may take: 90s or 10m.")
+@click.option("--budget", default="60s", show_default=True, help="Time budget of all runs: 90s or 10m.")
 @click.option(
     "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
 )
-@click.option("--test", default="", metavar="NAME", help="Rehearse the tests with this in their names only.")
-@click.option("--one", metavar="COMMAND", help="Runs a single test: 'npx vitest run -t {test}'.")
+@click.option("--test", default="", metavar="NAME", help="Rehearse only tests whose names contain this.")
+@click.option("--one", metavar="COMMAND", help="Command for a single test: 'npx vitest run -t {test}'.")
 @click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
 @click.option(
     "--pages", multiple=True, metavar="URL", help="A page about an order: http://localhost:3000/{order_id}."
 )
-@click.option("--continue", "goes_on", is_flag=True, help="Go on where the last rehearsal was stopped.")
+@click.option("--continue", "goes_on", is_flag=True, help="Resume the last rehearsal if it was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -32,9 +32,9 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 def rehearse(**options: Any) -> None:
     """Run a suite again and again, with one thing changed at a time.
 
-    The suite finds a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY. Each test with a
-    project of the helpers for Node and PHP is judged on its own; without them, the exit code is the verdict.
-    The suite runs as it is first, and must pass.
+    The suite gets a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY. Each test that uses
+    the helpers for Node or PHP has its own verdict; without the helpers, the exit code is the verdict.
+    The first run changes nothing, and must pass.
     """
     from pytest_payment_sandbox.command_runs import rehearse_suite
 
@@ -54,15 +54,15 @@ def rehearse(**options: Any) -> None:
     default="http://127.0.0.1:8080",
     show_default=True,
     metavar="URL",
-    help="Where the shop expects the sandbox; this command serves it there.",
+    help="Address at which the shop expects the sandbox; this command serves it there.",
 )
 @click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
 @click.option("--pages", multiple=True, metavar="URL", help="A page about an order: /sales/{order_id}.")
-@click.option("--budget", default="5m", show_default=True, help="How long it may take: 90s or 10m.")
+@click.option("--budget", default="5m", show_default=True, help="Time budget of all runs: 90s or 10m.")
 @click.option(
     "--only", multiple=True, metavar="VARIATION", help="Play these variations only: webhook:2:twice."
 )
-@click.option("--continue", "goes_on", is_flag=True, help="Go on where the last exploration was stopped.")
+@click.option("--continue", "goes_on", is_flag=True, help="Resume the last exploration if it was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -76,9 +76,9 @@ def rehearse(**options: Any) -> None:
 def explore(**options: Any) -> None:
     """Buy in a shop that has no tests again and again, with one thing changed at a time.
 
-    The shop runs already, and uses the sandbox at the address of --sandbox with the key sandbox-key; or
-    COMMAND starts it, with SANDBOX_URL and SANDBOX_API_KEY. Its pages judge what it makes of each change, and
-    its books if it tells them.
+    Either the shop is running, and uses the sandbox at the address of --sandbox with the key sandbox-key; or
+    COMMAND starts the shop, with SANDBOX_URL and SANDBOX_API_KEY. The shop's pages show how it handles each
+    change, and so do its books with --books.
     """
     from pytest_payment_sandbox.command_runs import explore_shop
 

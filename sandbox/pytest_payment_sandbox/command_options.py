@@ -1,4 +1,4 @@
-"""What the options of the commands say."""
+"""The options of the commands."""
 
 import shlex
 from pathlib import Path
@@ -26,7 +26,7 @@ class SuiteOptions(NamedTuple):
         return shlex.join(self.command)
 
     def again(self, test: str, variation: str) -> str:
-        """The command that plays a variation of a test again."""
+        """Return the command that reruns a variation of a test."""
         named = {"--test": test, "--one": self.one, "--books": self.books}
         words = [part for option, text in named.items() if text for part in (option, text)]
         words += [part for page in self.pages for part in ("--pages", page)]
@@ -51,11 +51,11 @@ class ShopOptions(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is explored."""
+        """The name of the exploration in reports: the shop and the steps of the purchase."""
         return f"explore --shop {self.shop} --buy {self.buy}"
 
     def again(self, variation: str) -> str:
-        """The command that plays a variation again."""
+        """Return the command that reruns a variation."""
         books = ["--books", self.books] if self.books else []
         pages = [part for page in self.pages for part in ("--pages", page)]
         command = ["--", *self.command] if self.command else []

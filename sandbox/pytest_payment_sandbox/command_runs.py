@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 OptionValue = TypeVar("OptionValue")
 
-INTERRUPTED: Final = 130  # as shells report it
-GO_ON: Final = "not everything was tried: --continue goes on where this ended"
+INTERRUPTED: Final = 130  # the exit code that shells report
+GO_ON: Final = "some variations were not tried: --continue resumes here"
 KEY: Final = "sandbox-key"
 EXTRA: Final = "pytest-payment-sandbox[explore]"
 START_SECONDS: Final = 60.0
@@ -74,7 +74,7 @@ def _rehearsed(asked: SuiteOptions) -> SuiteExplored:
     if asked.report is not None:
         _checked("--report", check_report, str(asked.report))
     if asked.one is not None and TEST not in asked.one:
-        fail(f"--one takes a command with {TEST} where the name of the test belongs, not {asked.one!r}")
+        fail(f"--one takes a command with {TEST} in place of the test's name, not {asked.one!r}")
     books = _checked("--books", BooksElsewhere, asked.books) if asked.books else None
     plan = Plan(
         seconds,
@@ -127,7 +127,7 @@ def _explored(asked: ShopOptions, only: Sequence[ChangedSteps]) -> "ExploredShop
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say how to install what is missing."""
+    """Exit with a hint on the installation if Playwright is missing."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -138,7 +138,7 @@ def _explained() -> Iterator[None]:
 
 @contextmanager
 def _served(url: str) -> Iterator[Server]:
-    """A sandbox at the address where the shop expects it."""
+    """Serve a sandbox at the address where the shop expects it."""
     parts = urlsplit(url)
     config = ServerConfig(
         host=parts.hostname or "127.0.0.1", port=parts.port or 80, public_url=url, clock="frozen", seed=1
@@ -146,14 +146,14 @@ def _served(url: str) -> Iterator[Server]:
     try:
         server = build(config)
     except PortInUse:
-        fail(f"--sandbox {url}: cannot listen there; stop what does, for this command serves its own sandbox")
+        fail(f"--sandbox {url}: the port is in use; stop the program that uses it")
     with server:
         yield server
 
 
 @contextmanager
 def _running_shop(asked: ShopOptions) -> Iterator[None]:
-    """The shop, which runs already, or which a command starts."""
+    """Check that the shop is running, or start it with the command."""
     if not asked.command:
         if not _answers(asked.shop):
             fail(
@@ -210,20 +210,20 @@ def _answers(url: str) -> bool:
 
 
 class CommandOutput(NamedTuple):
-    """Where and how a report is written and printed."""
+    """The file and the format of a report."""
 
     name: str
     report: Path | None
     form: str
-    of: str  # what is rehearsed: a test, a suite or a shop
+    of: str  # the rehearsed unit: a test, a suite or a shop
 
     def finish(self, tests: Tests, *, is_partial: bool, is_stopped: bool) -> NoReturn:
-        """Print and write the reports of the tests, and exit: with 1 if there are findings."""
+        """Print and write the reports of the tests, and exit with 1 if there are findings."""
         if self.report is not None:
             write(self.report, tests, self.of)
         notes = [note for test in tests for note in test["notes"]]
         notes += [GO_ON] if is_partial or is_stopped else []
-        notes += [f"all of it is in {self.report}"] if self.report is not None else []
+        notes += [f"the full report is in {self.report}"] if self.report is not None else []
         say(*self._shown(tests, notes))
         has_findings = any(test["findings"] for test in tests)
         sys.exit(INTERRUPTED if is_stopped else int(has_findings))
@@ -248,7 +248,7 @@ class CommandOutput(NamedTuple):
 
 
 def _merged(name: str, tests: Tests) -> TestReport:
-    """The findings of all tests, each with its test, and the tests themselves."""
+    """Merge the reports of all tests; each finding names its test."""
     return {
         "test": name,
         **{key: sum(test[key] for test in tests) for key in ("variations", "left", "alike", "repeated")},
@@ -259,7 +259,7 @@ def _merged(name: str, tests: Tests) -> TestReport:
 
 
 def _refuse_unplayed(only: Sequence[str], explored: Sequence[Explored]) -> None:
-    """End the program if one of the only variations has no step in any test."""
+    """Exit if a selected variation has no step in any test."""
     unplayed = [each.unplayed for each in explored]
     missed = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
     if missed:
@@ -267,7 +267,7 @@ def _refuse_unplayed(only: Sequence[str], explored: Sequence[Explored]) -> None:
 
 
 def _progress() -> Progress:
-    """The progress of a command."""
+    """Create the progress of a command, which goes to stderr."""
     return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
 
 

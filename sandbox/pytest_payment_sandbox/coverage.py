@@ -1,4 +1,4 @@
-"""What a suite has met, as code coverage tells which lines it ran."""
+"""The payment coverage of a suite: the cases that its tests met, by analogy with code coverage."""
 
 import json
 from collections import defaultdict
@@ -31,7 +31,7 @@ TESTS_SHOWN: Final = 3
 
 
 def lines(coverage: Covered) -> list[str]:
-    """The matrix for a terminal: a line for each row, with what is missing."""
+    """Format the matrix for a terminal: one line per row, with its missing cases."""
     rows = [*coverage.methods, *coverage.others]
     width = max((len(row.title) for row in rows), default=0)
     shown = [f"  {row.title:{width}}  {_share(row):>14}{_missing(row)}" for row in rows]
@@ -68,7 +68,7 @@ def _json(coverage: Covered) -> str:
 
 
 def html(coverage: Covered) -> str:
-    """The matrix as a page without scripts: each cell names the tests that met it."""
+    """Return the matrix as a page without scripts; each cell lists the tests that met it."""
     heading = f"Payment coverage: {coverage.percent:.0f} %"
     return page("Payment coverage", heading, map(_section, (*coverage.methods, *coverage.others)))
 
@@ -96,7 +96,7 @@ TOO_LITTLE: Final = 1
 
 
 def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
-    """Note what happened in the project of a test, also on a server in another process.
+    """Add the coverage of a test's project to its report, even from a server in another process.
 
     Mistakes against the rules in ``expect`` are intended.
     """
@@ -115,7 +115,7 @@ def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collectio
 
 
 def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
-    """What a server tells of a project."""
+    """Read the coverage of a project from its server."""
     answer = client.call("GET", "/control/coverage/")
     met = {
         met_of(row["group"], row["name"], cell["what"]): CaseMet(
@@ -129,7 +129,7 @@ def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
 
 
 class CoverageOfSuite:
-    """Collects what all tests have met, also on workers of pytest-xdist, and tells it at the end."""
+    """Collects the coverage of all tests, including those on pytest-xdist workers; prints it at the end."""
 
     def __init__(self, fail_under: float, file: str | None) -> None:
         self._fail_under = fail_under
@@ -139,7 +139,7 @@ class CoverageOfSuite:
         self._methods: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect what one test has met."""
+        """Collect the coverage of one test."""
         for name, value in report.user_properties:
             if name == PROPERTY and isinstance(value, dict):
                 self._methods |= set(value["methods"])
@@ -159,17 +159,17 @@ class CoverageOfSuite:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail a run that met too little."""
+        """Fail a run whose coverage is too low."""
         if self._is_too_little and not session.exitstatus:
             session.exitstatus = TOO_LITTLE
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Tell the matrix."""
+        """Print the matrix, and write its file."""
         terminalreporter.write_line("payment coverage:")
         for line in lines(self._covered):
             terminalreporter.write_line(line)
         if self._is_too_little:
-            terminalreporter.write_line(f"  that is under the {self._fail_under:g} % asked for", red=True)
+            terminalreporter.write_line(f"  that is below the required {self._fail_under:g} %", red=True)
         if self._file:
             write(Path(self._file), self._covered)
-            terminalreporter.write_line(f"  by which tests, is in {self._file}")
+            terminalreporter.write_line(f"  the tests of each case are in {self._file}")

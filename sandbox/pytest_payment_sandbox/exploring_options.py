@@ -1,4 +1,4 @@
-"""The options of rehearsals and coverage; light, because every run of pytest loads them."""
+"""The options of rehearsals and coverage; imports little, because every run of pytest loads it."""
 
 import math
 
@@ -19,7 +19,7 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--payment-rehearse",
         action="store_true",
-        help="run every test again with one thing changed at a time",
+        help="rerun every test with one change at a time",
     )
     group.addoption(
         "--payment-rehearse-only",
@@ -29,12 +29,12 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--payment-rehearse-budget",
         metavar="SECONDS",
-        help="how long all variations may take, such as 90s or 10m (default: 60s)",
+        help="time budget of all variations, such as 90s or 10m (default: 60s)",
     )
     group.addoption(
         "--payment-rehearse-continue",
         action="store_true",
-        help="go on where the last rehearsal was stopped: what was tried is not tried again",
+        help="resume the last rehearsal if it was stopped, without the variations it has tried",
     )
     group.addoption(
         "--payment-rehearse-report",
@@ -47,26 +47,26 @@ def _add_coverage_options(parser: pytest.Parser, group: pytest.OptionGroup) -> N
     group.addoption(
         "--payment-coverage",
         action="store_true",
-        help="say at the end which ends of payments, webhooks, refusals and scenario rules the suite has met",
+        help="report at the end which payment outcomes, webhooks, refusals and scenario rules the tests met",
     )
     group.addoption(
         "--payment-coverage-report",
         metavar="FILE",
-        help="write it, with the tests, into an .html or .json file",
+        help="write the coverage, with the tests of each case, into an .html or .json file",
     )
     group.addoption(
         "--payment-coverage-fail-under",
         metavar="PERCENT",
-        help="fail the run if fewer ends of the methods were met",
+        help="fail the run if its coverage of payment methods is lower",
     )
     parser.addini("payment_coverage_fail_under", "as --payment-coverage-fail-under", default="0")
 
 
 def check_options(config: pytest.Config) -> None:
-    """Check what can be checked before any test runs.
+    """Validate the options before any test runs.
 
     Raises:
-        pytest.UsageError: an option is wrong.
+        pytest.UsageError: an option is invalid.
     """
     rehearsal_seconds(config)
     for option in ("payment_rehearse_report", "payment_coverage_report"):
@@ -75,10 +75,10 @@ def check_options(config: pytest.Config) -> None:
 
 
 def rehearsal_seconds(config: pytest.Config) -> float:
-    """How long all variations of a rehearsal may take.
+    """Return the time budget of a rehearsal, in seconds.
 
     Raises:
-        pytest.UsageError: it is not a time.
+        pytest.UsageError: the option is not a duration.
     """
     text: str | None = config.getoption("payment_rehearse_budget")
     if text is None:
@@ -105,7 +105,7 @@ def _check_report(option: str, name: str | None) -> None:
 
 
 def is_covered(config: pytest.Config) -> bool:
-    """Whether the run tells what it has met."""
+    """Whether the run reports its coverage."""
     return bool(config.getoption("payment_coverage") or config.getoption("payment_coverage_report"))
 
 

@@ -1,4 +1,4 @@
-"""Gives up runs of a rehearsal that hang: at first only the run, and if that does not help, the process."""
+"""Ends runs of a rehearsal that hang: first only the run, and if it does not end, the process."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from payment_sandbox.testing.shops.tracebacks import location_on_thread
 
 SECONDS_MIN: Final = 5.0
 SECONDS_MAX: Final = 20.0
-TIMES_AS_LONG: Final = 4  # as the test as it is takes
+TIMES_AS_LONG: Final = 4  # as the unchanged test
 UNWIND_SECONDS: Final = 3.0
 FRAME: Final = "  File "
 
@@ -25,9 +25,9 @@ def allowed_seconds(left_seconds: float, baseline_seconds: float) -> float:
 
 
 class Watch:
-    """Watches the run that this thread is about to begin, from a thread of its own.
+    """Watches the next run of the current thread, from a separate thread.
 
-    A run that takes too long is given up: its next call of the sandbox ends it. One that makes no call is
+    A run that takes too long is given up: its next call to the sandbox ends it. A run without calls is
     abandoned. Both callbacks get the position of the run in the code.
     """
 
@@ -58,7 +58,7 @@ class Watch:
 
 
 def last_line(place: str) -> str:
-    """The innermost frame of a place in one line, such as ``File "shop.py", line 7, in look``."""
+    """Return the innermost frame of a stack in one line, such as ``File "shop.py", line 7, in look``."""
     frames = [line.strip() for line in place.splitlines() if line.startswith(FRAME)]
     return frames[-1] if frames else "unknown code"
 

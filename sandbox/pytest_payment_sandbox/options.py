@@ -1,4 +1,4 @@
-"""The plugin's command-line flags, ini options and markers; light, because every run of pytest loads it."""
+"""The plugin's command-line flags, ini options and markers; imports little: every run of pytest loads it."""
 
 import json
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ FIXTURES = (
 )
 FILES = (".yaml", ".yml", ".json")
 EXPECT = "expect"
-ASKING = ("payment_intercept", "payment_scenario", "payment_settings")  # markers that set a project up
+ASKING = ("payment_intercept", "payment_scenario", "payment_settings")  # markers that configure a project
 MARKERS = (
     "payment_scenario(scenario): the scenario that the test's project starts with: a name or a file",
     "payment_settings(**settings): the settings of the test's project",
-    "payment_intercept(*urls, key=None): requests to these addresses come to the test's project; "
-    "key is the one that the shop has built in",
-    "payment_review(mode, expect=[rules]): off, warn or error: what to do about mistakes that the review "
-    "finds in this test, except those that are meant",
+    "payment_intercept(*urls, key=None): redirect requests to these addresses to the test's project; "
+    "key is the one that is hard-coded in the shop",
+    "payment_review(mode, expect=[rules]): off, warn or error: how to report mistakes that the review "
+    "finds in this test, except against expected rules",
     "payment_webhook_sequences: run the test once per sequence in which webhooks can arrive",
-    "payment_rehearse(only): rehearse this test: run it again with one thing changed at a time, or with this "
+    "payment_rehearse(only): rehearse this test: rerun it with one change at a time, or with this "
     'variation only, such as "webhook:2:twice"',
 )
 
@@ -49,13 +49,13 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--payment-review",
         choices=(OFF, WARN, ERROR),
-        help="after every test, review what the shop did: warn of mistakes, or fail the test (error)",
+        help="after every test, review the shop's calls: warn of mistakes, or fail the test (error)",
     )
     group.addoption(
         "--payment-seed",
         metavar="NUMBER",
         type=int,
-        help="the seed of every project, for the same identifiers",
+        help="the seed of every project, for reproducible identifiers",
     )
     exploring_options.add_options(parser, group)
     parser.addini(
@@ -65,14 +65,14 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("payment_review", "as --payment-review", default=OFF)
     parser.addini("payment_seed", "as --payment-seed", default="")
     parser.addini("payment_settings", "settings of every project, one per line: mode = live", type="linelist")
-    parser.addini("payment_intercept", "addresses whose requests come to the sandbox", type="linelist")
+    parser.addini("payment_intercept", "addresses whose requests go to the sandbox", type="linelist")
 
 
 def check_options(config: pytest.Config) -> None:
-    """Check what can be checked before any test runs.
+    """Validate the options before any test runs.
 
     Raises:
-        pytest.UsageError: an option is wrong.
+        pytest.UsageError: an option is invalid.
     """
     scenario_folders(config)
     suite_settings(config)
@@ -85,10 +85,10 @@ def check_options(config: pytest.Config) -> None:
 
 
 def scenario_folders(config: pytest.Config) -> list[Path]:
-    """The folders with scenario files.
+    """Return the folders with scenario files.
 
     Raises:
-        pytest.UsageError: one does not exist.
+        pytest.UsageError: a folder does not exist.
     """
     folders = [Path(folder) for folder in config.getini("payment_scenarios")]
     for folder in folders:
@@ -98,12 +98,12 @@ def scenario_folders(config: pytest.Config) -> list[Path]:
 
 
 def suite_scenario(config: pytest.Config) -> str | None:
-    """The scenario of the whole suite."""
+    """Return the scenario of the whole suite, if there is one."""
     return config.getoption("payment_scenario") or config.getini("payment_scenario") or None
 
 
 def suite_settings(config: pytest.Config) -> dict[str, Any]:
-    """The settings of every project.
+    """Return the settings of every project.
 
     Raises:
         pytest.UsageError: a line is not a setting.
@@ -118,10 +118,10 @@ def suite_settings(config: pytest.Config) -> dict[str, Any]:
 
 
 def suite_seed(config: pytest.Config) -> int | None:
-    """The seed of the suite.
+    """Return the seed of the suite, if it has one.
 
     Raises:
-        pytest.UsageError: it is not a number.
+        pytest.UsageError: the seed is not a number.
     """
     text = config.getini("payment_seed")
     seed: int | None = config.getoption("payment_seed")
@@ -141,10 +141,10 @@ def _value(text: str) -> Any:
 
 
 def review_mode(item: pytest.Item) -> str:
-    """What to do about the mistakes that a test shows.
+    """Return how to report the mistakes of a test: off, warn or error.
 
     Raises:
-        pytest.UsageError: the marker or ini option names something else.
+        pytest.UsageError: the marker or ini option has another value.
     """
     usual: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
     marker = item.get_closest_marker("payment_review")
@@ -158,10 +158,10 @@ def review_mode(item: pytest.Item) -> str:
 
 
 def review_expected(item: pytest.Item) -> tuple[str, ...]:
-    """The rules that a test breaks on purpose.
+    """Return the rules that a test breaks on purpose.
 
     Raises:
-        pytest.UsageError: they are no list of rules of the ledger.
+        pytest.UsageError: the marker does not have a list of rules of the ledger.
     """
     marker = item.get_closest_marker("payment_review")
     expected = marker.kwargs.get(EXPECT, ()) if marker is not None else ()
@@ -189,9 +189,9 @@ def _checked_mode(mode: Any) -> str:
 
 
 def marked_settings(item: Any) -> dict[str, Any]:
-    """The settings of a test's project, from its markers; the closest one wins.
+    """Return the settings of a test's project, from its markers; the closest marker wins.
 
-    With a seed for the suite, each test has its own, so that no two of them have the same identifiers.
+    If the suite has a seed, each test derives its own from it, so that identifiers differ between tests.
 
     Raises:
         pytest.UsageError: a marker has settings without names.
@@ -213,12 +213,12 @@ def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
 
 
 def marked_scenario(item: Any) -> Any:
-    """The scenario of a test's project, from its marker; else that of the suite; else None.
+    """Return the scenario of a test's project: from its marker, or from the suite, or None.
 
-    A file is looked for in the current folder, and beside the test.
+    A file can be in the current folder, or in the folder of the test.
 
     Raises:
-        pytest.UsageError: the marker has something else than one scenario.
+        pytest.UsageError: the marker does not have exactly one scenario.
     """
     marker = item.get_closest_marker("payment_scenario")
     if marker is None:
@@ -240,10 +240,10 @@ def _found(file: Path, folder: Path) -> Path:
 
 
 def marked_urls(item: Any) -> list[tuple[str, str | None]]:
-    """The addresses whose requests come to a test's project, each with the key that the shop has there.
+    """Return the addresses whose requests go to a test's project, each with the shop's hard-coded key.
 
     Raises:
-        pytest.UsageError: the marker has something else.
+        pytest.UsageError: the marker has an invalid argument.
     """
     urls: list[tuple[str, str | None]] = [(url, None) for url in item.config.getini("payment_intercept")]
     for marker in item.iter_markers("payment_intercept"):
@@ -255,7 +255,7 @@ def marked_urls(item: Any) -> list[tuple[str, str | None]]:
 
 
 def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
-    """Whether a test with these fixtures has no project, although a marker or an option sets one up."""
+    """Whether a marker or an option configures a project that none of the test's fixtures creates."""
     is_asked = any(item.get_closest_marker(name) is not None for name in ASKING)
     is_asked = is_asked or bool(item.config.getini("payment_intercept"))
     return is_asked and not any(name in fixtures for name in FIXTURES)

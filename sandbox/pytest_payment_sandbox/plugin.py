@@ -1,4 +1,4 @@
-"""The sandbox's fixtures and hooks; a suite that does not use them loads this and three small modules."""
+"""The sandbox's fixtures and hooks; a suite without them loads only this and three small modules."""
 
 import os
 import sys
@@ -47,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse the marker on tests that cannot be parametrized; give the others their project, too."""
+    """Refuse the marker on tests that cannot be parametrized; give other tests their project."""
     sequences.refuse_unparametrized(items)
     for item in items:
         fixtures = getattr(item, "fixturenames", None)
@@ -67,7 +67,7 @@ def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
 
 
 def _is_mixed_in(item: pytest.Item) -> bool:
-    """Whether it is of a class with ``PaymentSandboxMixin``, which makes its own projects."""
+    """Whether a test is in a class with ``PaymentSandboxMixin``, which creates its own projects."""
     return hasattr(getattr(item, "cls", None), "_close_payment_sandbox")
 
 
@@ -86,9 +86,9 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 
 @contextmanager
 def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
-    """A project with the settings, scenario and addresses that the test asks for."""
+    """Create a project with the settings, scenario and addresses of a test."""
     settings = options.marked_settings(node)
-    if exploring_options.is_rehearsed(node):  # each run begins at the same time
+    if exploring_options.is_rehearsed(node):  # the clock starts at the same time in each run
         settings = {"clock": rehearsal_of(node.session).clock, **settings}
     with server.project(settings) as project:
         scenario = options.marked_scenario(node)
@@ -127,16 +127,16 @@ def payment_pages() -> None:
 
 @pytest.fixture
 def payment_traces() -> None:
-    """The shop's stored data: a suite that rehearses overrides it with a function that lists it."""
+    """The shop's stored data, for rehearsals: override it with a function that lists texts and files."""
 
 
 @pytest.fixture
 def payment_shop_restart() -> None:
-    """How the shop is restarted: a suite that rehearses overrides it with a function that does so."""
+    """The restart of the shop, for rehearsals: override it with a function that restarts it."""
 
 
 def _shared(scope: Literal["class", "module", "session"]) -> Any:
-    """A fixture: one project for all tests of a class, a module or a session."""
+    """Create a fixture: one project for all tests of a class, a module or a session."""
 
     def shared(
         request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
@@ -165,7 +165,7 @@ def webhook_receiver() -> "Iterator[WebhookReceiver]":
 
 
 def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
-    """The project that a test uses: its own, or one that it shares."""
+    """Return the project of a test: its own, or a shared one."""
     project = item.stash.get(PROJECT, None)
     if project is not None:
         return project
@@ -186,7 +186,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def rehearsal_of(session: pytest.Session) -> Any:
-    """The rehearsal of a session."""
+    """Return the rehearsal of a session; the first call creates it."""
     if REHEARSAL not in session.stash:
         with LOADING:
             from pytest_payment_sandbox.rehearsing import prepared
@@ -197,9 +197,9 @@ def rehearsal_of(session: pytest.Session) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
-    """Review what the shop did in a test that passed."""
+    """Review the shop's calls in a test that passed."""
     instance: Any = getattr(item, "instance", None)
-    if hasattr(instance, "_close_payment_sandbox"):  # of the mixin, which reviews in its own clean-up
+    if hasattr(instance, "_close_payment_sandbox"):  # the mixin reviews in its own clean-up
         is_marked = item.get_closest_marker("payment_review") is not None
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
@@ -246,7 +246,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """For each test that failed in some webhook sequence, name the simplest one; sum up a rehearsal."""
+    """Name the simplest failing webhook sequence of each test; summarize a rehearsal."""
     sequences.summarize(terminalreporter)
     if "pytest_payment_sandbox.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
         with LOADING:

@@ -1,4 +1,4 @@
-"""Rehearses a test under pytest: runs it as it is, then in its variations, and reports what was found."""
+"""Rehearses a test under pytest: runs it unchanged, then in its variations, and reports the findings."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -57,7 +57,7 @@ PROPERTY: Final = "payment_rehearsal"
 
 
 def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
-    """Note what the variations of a test showed, and fail it for findings."""
+    """Add the findings of a test's variations to its report; findings fail the test."""
     test = report_of(
         item.nodeid,
         explored,
@@ -77,7 +77,7 @@ def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> No
 
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
-    """Say at the end of a run what was rehearsed, and write the report."""
+    """Print a summary of the rehearsals at the end of a run, and write the report."""
     tests = _rehearsed(terminalreporter)
     if not tests:
         return
@@ -88,11 +88,11 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
     file = config.getoption("payment_rehearse_report")
     if file:
         write(Path(file), tests)
-        terminalreporter.write_line(f"  all of it is in {file}")
+        terminalreporter.write_line(f"  the full report is in {file}")
 
 
 def _rehearsed(terminalreporter: Any) -> list[TestReport]:
-    """What was told of every test, also by the workers of pytest-xdist."""
+    """Collect the reports of all rehearsed tests, including those of pytest-xdist workers."""
     reports = [report for group in terminalreporter.stats.values() for report in group]
     properties = [each for report in reports for each in getattr(report, "user_properties", ())]
     tests = {value["test"]: value for name, value in properties if name == PROPERTY}
@@ -110,7 +110,7 @@ NOT_SET_UP: Final = Judged(
 
 
 class OneRun:
-    """One run of a test: its project is rehearsed from when the fixture makes it."""
+    """One run of a test: its project is rehearsed as soon as the fixture has created it."""
 
     def __init__(
         self,
@@ -146,12 +146,12 @@ class OneRun:
             self._run.is_given_up = True
 
     def abandoned(self, place: str) -> Ran:
-        """What shows of a run that still goes on, and will for ever."""
+        """Return the result of a run that never ends."""
         steps = self._run.steps if self._run is not None else []
         return Ran(Judged([hangs(last_line(place))], (), ()), steps, self.variation, place, "")
 
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
-        """Rehearse the test's project, but no further ones of the same test.
+        """Rehearse the test's project, but no further projects of the same test.
 
         ``report`` looks up, in a test case, what fixtures provide elsewhere.
         """
@@ -176,7 +176,7 @@ class OneRun:
         set_submission_choice(self._pressed)
 
     def ended(self, failure: BaseException | None) -> None:
-        """The test has ended: judge what is left."""
+        """Judge the run after the end of its test."""
         set_submission_choice(None)
         self._has_restart = self._fixture(RESTART) is not None
         project, run = self._project, self._run
@@ -186,19 +186,19 @@ class OneRun:
         self.judged = self._ended(project, run, failure)
         if not self.judged.problems:
             return
-        self.timeline = self._hangs_at  # what happened until then can be very long
+        self.timeline = self._hangs_at  # the timeline of a hanging run can be very long
         if not self._hangs_at:
             self.timeline = f"{project.timeline()}{_changed_at(run)}"
             self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
 
     def _ended(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
-        """Judge a run; one that was given up, or that cannot be judged, has no other problem."""
+        """Judge a run; if it was given up or cannot be judged, that is its only problem."""
         try:
             if not self._hangs_at:
                 with self.watch():
                     return self._judge(project, run, failure)
         except (Exception, EndlessRun) as error:
-            if not self.variation and not self._hangs_at:  # the test fails with it, as it is
+            if not self.variation and not self._hangs_at:  # it fails the unchanged test
                 raise
             if not self._hangs_at:
                 return not_judged(run, error)
@@ -237,14 +237,14 @@ class OneRun:
         def get(url: str) -> str | None:
             try:
                 return browser.look(url)
-            except Exception as error:  # as in production, where a customer would see a page for it
+            except Exception as error:  # in production, the customer would see an error page
                 return f"{type(error).__name__}: {error}"
 
         paths = self._fixture(PAGES) or ()
         return Showing(pages_of(run.project, get, paths, is_first=self._baseline is None), mails)
 
     def read(self, report: pytest.TestReport) -> None:
-        """Look for secrets in what was logged and printed."""
+        """Look for secrets in the captured logs and output of the test."""
         if self.judged is not None:
             texts = [text for name, text in report.sections if name.startswith("Captured")]
             self.judged.problems.extend(self.leaks(texts))
@@ -255,7 +255,7 @@ class OneRun:
 
     @property
     def ran(self) -> Ran:
-        """What the run showed."""
+        """The result of the run."""
         run = self._run
         if run is None or self.judged is None:
             return Ran(NOT_SET_UP if self.variation else NOT_JUDGED, [], [], "", "")
@@ -275,19 +275,19 @@ class OneRun:
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:
-            with suppress(Exception):  # what the page makes of it is in the books
+            with suppress(Exception):  # the effect of the page shows in the books
                 self._project.browser(self._project.application).returns(order.id, tabs)
 
     def _observe(self) -> None:
         """Record the shop's current books, on the test's thread only, which may own the database."""
         if get_ident() == self._thread_id:
-            with suppress(Exception):  # in the middle of a test a book may have no answer
+            with suppress(Exception):  # in the middle of a test, the books may be unreadable
                 self._believed.append(read_books(self._fixture(BOOKS))[0])
 
     def _glimpse(self) -> None:
         """Record the shop's books before a webhook; only the causes of findings need them."""
         if self._run is not None and get_ident() == self._thread_id and self.judged is None:
-            with suppress(Exception):  # in the middle of a request a book may have no answer
+            with suppress(Exception):  # in the middle of a request, the books may be unreadable
                 entries = read_books(self._fixture(BOOKS))[0]
                 self._glimpses.append(Glimpse(entries, dict(self._run.statuses)))
 
@@ -303,13 +303,13 @@ class OneRun:
 
 
 def _changed_at(run: RehearsedRun) -> str:
-    """Where the shop makes the changed call, as a line after the timeline."""
+    """Return the location of the changed call in the shop, as a line after the timeline."""
     file, _, line = shop_place(run.changed_at).rpartition(":")
     return f'\nthe changed call is made in File "{file}", line {line}' if line else ""
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:
-    with suppress(Exception):  # what a handler raises for the test, which has ended
+    with suppress(Exception):  # an error of a handler: the test has ended
         project.clock.advance(to=until, timeout_seconds=20)
 
 
@@ -317,16 +317,16 @@ RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
 
 
 def is_varied(item: pytest.Item) -> bool:
-    """Whether the current run of a test is a variation, of which nobody reads the reports."""
+    """Whether the current run of a test is a variation, whose own report is not shown."""
     run = item.stash.get(RUN, None)
     return run is not None and bool(run.variation)
 
 
-STOPPED: Final = "it was stopped; --payment-rehearse-continue goes on there"
+STOPPED: Final = "the rehearsal was stopped; --payment-rehearse-continue resumes it"
 
 
 def _progress_of(config: pytest.Config) -> Progress:
-    """The progress of all rehearsals of a session: lines on the terminal, unless pytest is quiet."""
+    """Create the progress of all rehearsals of a session: lines on the terminal, unless pytest is quiet."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
     is_quiet = terminal is None or config.getoption("verbose") < 0
 
@@ -339,7 +339,7 @@ def _progress_of(config: pytest.Config) -> Progress:
 
 
 class RehearsedItem:
-    """The rehearsal of a test run."""
+    """The rehearsals of all tests of a session."""
 
     def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
         self._until_seconds = monotonic_seconds() + budget_seconds
@@ -350,19 +350,19 @@ class RehearsedItem:
         self._progress = _progress_of(config)
         self._budget_seconds = budget_seconds
         self._is_stopped = False
-        self._problems: set[tuple[str, str]] = set()  # the kinds of each test
-        self._fruitful: set[str] = set()  # names of changes that have shown something in this run
+        self._problems: set[tuple[str, str]] = set()  # each with its test and kind
+        self._fruitful: set[str] = set()  # names of changes with findings in this session
         self.clock = f"frozen@{wall_now().isoformat()}"
 
     def expect(self, count: int) -> None:
-        """The budget is shared by this many tests."""
+        """Share the budget among this many tests."""
         self._left_items = max(1, count)
         left = duration(self._budget_seconds)
         tests = "1 test" if self._left_items == 1 else f"{self._left_items} tests"
-        self._progress.say(f"{tests} in at most {left}; Ctrl-C stops, --payment-rehearse-continue goes on")
+        self._progress.say(f"{tests} in at most {left}; Ctrl-C stops, --payment-rehearse-continue resumes")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """Run a test as it is and in its variations, and report it once."""
+        """Run a test unchanged and in its variations, and report it once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         runs = _Runs(item)
         reports, ran = runs.as_it_is()
@@ -415,13 +415,13 @@ class RehearsedItem:
     def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:
         variations = []
         for text in self._memory.failed(item.nodeid):
-            with suppress(ValueError):  # of another release
+            with suppress(ValueError):  # the name is from another release
                 variations.append(parse_variation(text))
         return variations
 
 
 def _only_of(item: pytest.Item) -> ChangedSteps:
-    """The only variation that the marker of a test asks for.
+    """Return the variation that the marker of a test selects.
 
     Raises:
         pytest.UsageError: it is not a variation.
@@ -438,7 +438,7 @@ def _parsed(text: str | None, source: str) -> ChangedSteps:
 
 
 class _Runs:
-    """The runs of one test, each watched: one that hangs is given up."""
+    """The runs of one test, each under a watch that gives up a hanging run."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -450,7 +450,7 @@ class _Runs:
         self.explorer: Explorer | None = None
 
     def as_it_is(self) -> tuple[list[pytest.TestReport], Ran]:
-        """Run the test as it is; only the judging of it is watched, as it has no limit of its own."""
+        """Run the unchanged test; only its judgement is watched, which has no other time limit."""
         begun_seconds = monotonic_seconds()
         run = OneRun(self._item, ends=self._ends)
         run.watch = lambda: Watch(SECONDS_MAX, run.give_up, lambda place: self._abandon(run, place))
@@ -460,7 +460,7 @@ class _Runs:
         return list(self._reports), ran
 
     def varied(self, variation: ChangedSteps) -> Ran:
-        """Run a variation of it."""
+        """Run a variation of the test."""
         return self._watched(OneRun(self._item, variation, baseline=self._baseline, ends=self._ends))[1]
 
     def _watched(self, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
@@ -470,7 +470,7 @@ class _Runs:
             return _once(self._item, run)
 
     def listen(self, baseline: Ran) -> None:
-        """Look for secrets in logs of lower levels, in a run of which only this counts."""
+        """Look for secrets in logs of all levels, in a run that serves no other purpose."""
         run = OneRun(self._item)
         with all_logs() as texts:
             self._watched(run)
@@ -478,7 +478,7 @@ class _Runs:
             baseline.judged.problems.extend(run.leaks(texts))
 
     def work_elsewhere(self, baseline: Ran) -> bool:
-        """Whether the shop's handlers work on other threads than the test's; without webhooks, who knows."""
+        """Whether the shop's handlers work on threads other than the test's; False without webhooks."""
         if not any(step.kind == WEBHOOK for step in baseline.steps):
             return False
         reports, ran = self._watched(OneRun(self._item, elsewhere=True))
@@ -487,7 +487,7 @@ class _Runs:
         return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)
 
     def _abandon(self, run: OneRun, place: str) -> None:
-        """Report what was found so far, on the thread of a watch, and end the process."""
+        """Report the findings so far, on the thread of a watch, and end the process."""
         ran = run.abandoned(place)
         explorer = self.explorer or Explorer(lambda variation: ran, lambda: False)
         explorer.note(run.variation, ran)
@@ -503,7 +503,7 @@ class _Runs:
 
 
 ABANDONED: Final = (
-    "the run was ended, because what hangs without a call cannot be stopped; {count} later tests were not run"
+    "the run ended: code that hangs without a call cannot be stopped; {count} later tests were not run"
 )
 
 
@@ -512,10 +512,10 @@ def _failed_call(item: pytest.Item) -> pytest.TestReport:
 
 
 def prepared(session: pytest.Session) -> RehearsedItem:
-    """The rehearsal that the options ask for.
+    """Create the rehearsal of a session from its options.
 
     Raises:
-        pytest.UsageError: the variation is none.
+        pytest.UsageError: the selected variation is invalid.
     """
     only = _parsed(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
     rehearsal = RehearsedItem(
@@ -558,14 +558,14 @@ def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]
 
 
 def _take_time(item: pytest.Item) -> None:
-    """End the time limit that pytest-timeout has for a test: all its variations take longer."""
+    """Cancel the time limit of pytest-timeout for a test: all its variations take longer."""
     cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
     if cancel is not None:
         cancel(item=item)
 
 
 def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """End the fixtures that no later test needs; a report if that fails."""
+    """Tear down the fixtures that no later test needs; return a report if that fails."""
     teardown = runner.CallInfo.from_call(
         lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown"
     )

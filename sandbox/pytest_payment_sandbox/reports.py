@@ -1,4 +1,4 @@
-"""What the plugin reports: timelines of failed tests, reviews, and a server that cannot be had."""
+"""The reports of the plugin: timelines of failed tests, reviews, and problems with the server."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def started(config: pytest.Config, base_url: str | None, control_token: str | None) -> PaymentSandboxServer:
-    """The server of a session, as its options ask for it; what prevents it is told in a sentence."""
+    """Create the server of a session from its options; a problem becomes a message without a traceback."""
     try:
         return PaymentSandboxServer(
             base_url,
@@ -33,7 +33,7 @@ def started(config: pytest.Config, base_url: str | None, control_token: str | No
 
 
 def _wrong_files(config: pytest.Config) -> list[str]:
-    """The mistakes in the scenario files of the suite's folders, each with its place."""
+    """Return the mistakes in the scenario files of the suite's folders, with their positions."""
     with LOADING:
         from payment_sandbox.operations.review_scenario import check_file  # few suites need them
         from payment_sandbox.scenarios.catalogue import scenario_files
@@ -49,7 +49,7 @@ def _wrong_files(config: pytest.Config) -> list[str]:
 
 
 def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
-    """Warn of the mistakes that a test showed, or fail it."""
+    """Warn of the shop's mistakes in a test, or fail the test."""
     try:
         review(project, mode, item.nodeid, expect)
         return
@@ -63,6 +63,6 @@ def add_timeline(report: pytest.TestReport, project: "PaymentSandbox") -> None:
     text = review_text(project)
     add_section = getattr(report.longrepr, "addsection", None)
     if add_section is not None:
-        add_section("payment sandbox", text)  # shown whatever --show-capture says
+        add_section("payment sandbox", text)  # shown regardless of --show-capture
     else:
         report.sections.append(("payment sandbox", text))

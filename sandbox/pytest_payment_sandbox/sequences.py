@@ -44,7 +44,7 @@ def refuse_unparametrized(items: list[pytest.Item]) -> None:
     """Refuse the marker on tests that cannot be parametrized.
 
     Raises:
-        pytest.UsageError: there is such a test.
+        pytest.UsageError: a marked test cannot be parametrized.
     """
     for item in items:
         if is_marked(item) and FIXTURE not in getattr(getattr(item, "callspec", None), "params", {}):
@@ -60,7 +60,7 @@ def refuse_unparametrized(items: list[pytest.Item]) -> None:
 
 
 def arrange(project: "PaymentSandbox", callspec: Any) -> None:
-    """Let a project's webhooks arrive in the sequence of its test."""
+    """Configure a project so that its webhooks arrive in the sequence of its test."""
     name = callspec.params.get(FIXTURE) if callspec is not None else None
     offers = _sequences()[name] if name is not None else ()
     rules = {kind: [rule for offer in offers for rule in offer.rules.get(kind, ())] for kind in KINDS}
@@ -72,7 +72,7 @@ def arrange(project: "PaymentSandbox", callspec: Any) -> None:
 
 
 def summarize(terminalreporter: Any) -> None:
-    """For each test that failed in some sequence, name the simplest one."""
+    """Name the simplest failing sequence of each failed test."""
     smallest: dict[str, int] = {}
     failed = [each for each in terminalreporter.stats.get("failed", ()) if _test_id("") in each.nodeid]
     names = list(_sequences()) if failed else []

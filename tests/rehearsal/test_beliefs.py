@@ -63,7 +63,7 @@ def payment_traces(payment_sandbox, tmp_path):
     code, told, printed = rehearsed(tmp_path, leaking, "--payment-rehearse-budget=2s")
     assert code == 1
     sentences = [finding["sentence"] for finding in told["findings"]]
-    assert sentences == ["as it is: what the shop has stored contains a key, a card number or a CVC"], printed
+    assert sentences == ["as it is: the shop's stored data contains a key, a card number or a CVC"], printed
     clean = leaking.replace("payment_sandbox.api_key.encode()", "b'none'")
     assert rehearsed(tmp_path, clean, "--payment-rehearse-budget=2s")[0] == 0
     wrong = suite(tmp_path, clean.replace('["a plain text", ', "[7, "), "--payment-rehearse")

@@ -82,7 +82,7 @@ def test_a_loop_without_calls_is_abandoned(tmp_path: Path, loop: str) -> None:
     assert 'it was stopped in File "' in finding["sentence"], printed
     assert "in test_it" in finding["timeline"]
     assert "1 failed" in printed
-    assert "what hangs without a call cannot be stopped; 1 later tests were not run" in printed
+    assert "code that hangs without a call cannot be stopped; 1 later tests were not run" in printed
     assert "does not end" in (tmp_path / "junit.xml").read_text()
 
 

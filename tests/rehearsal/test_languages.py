@@ -163,7 +163,7 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path) -> None:
         stopped.send_signal(signal.SIGINT)
         printed, _ = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
-    assert "not everything was tried: --continue goes on where this ended" in printed
+    assert "some variations were not tried: --continue resumes here" in printed
     ran = rehearse(NODE, tmp_path / "suite", "--budget", "1s", "--continue")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert " variations were tried before" in ran.stderr

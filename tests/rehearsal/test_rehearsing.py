@@ -304,7 +304,7 @@ def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
         ("--payment-rehearse-only=webhok:2:twice", "expected one such as webhook:2:twice"),
         ("--payment-rehearse-budget=soon", "takes a time above zero such as 60s or 10m, not 'soon'"),
         ("--payment-rehearse-report=report.txt", "takes an .html or a .json file"),
-        ("--payment-rehearse-report=nowhere/report.html", "takes a file in a folder that is there"),
+        ("--payment-rehearse-report=nowhere/report.html", "takes a file in an existing folder"),
         ("--payment-rehearse-budget=inf", "takes a time above zero"),
         ("--payment-coverage-fail-under=nan", "takes a number from 0 to 100"),
     ],

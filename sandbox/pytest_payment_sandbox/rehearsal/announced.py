@@ -1,4 +1,4 @@
-"""A test of a suite in another language, as its helper announced it: its project, and how it is judged."""
+"""A test of a suite in another language that its helper announced: its project, and its judgement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -40,7 +40,7 @@ FAILED: Final = 500
 
 @dataclass(frozen=True)
 class Outside:
-    """What is known of the shop apart from the suite: its books, and the pages that show an order."""
+    """The sources of information on the shop outside the suite: its books, and its pages about an order."""
 
     books: BooksElsewhere | None = None
     pages: Sequence[str] = ()
@@ -48,7 +48,7 @@ class Outside:
 
 @dataclass
 class TestMemory:
-    """What the runs of a test have in common: the test as it is, and what earlier ones came to."""
+    """The shared memory of a test's runs: the judgement of the unchanged test, and of earlier runs."""
 
     __test__ = False
 
@@ -67,7 +67,7 @@ class AnnouncedTest:
         self.project = project
         self.variation = variation
         self.memory = memory
-        self.error = ""  # why the test as it is cannot be judged
+        self.error = ""  # the reason if the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
         self._outside = outside
         self._judged: Judged | None = None
@@ -86,7 +86,7 @@ class AnnouncedTest:
 
     @property
     def ran(self) -> Ran:
-        """What the run has shown."""
+        """The result of the run."""
         judged = self._judged or Judged([], (), ())
         return Ran(judged, self.run.steps, self.run.happened, self._timeline, self._picture)
 
@@ -153,7 +153,7 @@ def unended(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | 
 
 
 def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
-    """Where the shop makes the changed call, if its helper knows."""
+    """Return the location of the changed call in the shop, if the helper knows it."""
     asked = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
     for name in [each.step for each in run.happened if each.step in asked]:
         number = [same for same, call in asked.items() if call == asked[name]].index(name)
@@ -163,7 +163,7 @@ def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
 
 
 def _place_of_call(ending: Ending, call: tuple[str, str], number: int) -> str:
-    """Where one of the calls with the same method and path is made."""
+    """Return the location of the nth call with this method and path."""
     stacks = [stack for method, path, stack in ending.calls if (method, path) == call]
     return shop_place(stacks[number]) if number < len(stacks) else ""
 
@@ -181,5 +181,5 @@ def _next_hour(now: datetime) -> datetime:
 
 def advanced_to(project: Project, until: datetime) -> None:
     """Advance the clock as far as possible."""
-    with suppress(Exception):  # what is wrong with an event is in the history
+    with suppress(Exception):  # the history has the problems of events
         advance_clock(project, {"to": until}, ADVANCE)

@@ -10,22 +10,22 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
 
 Books = Callable[[], Iterable[Any]]
-"""The fixture ``payment_books``: tells the entries when it is called."""
+"""The fixture ``payment_books``: returns the entries when called."""
 
 
 class Truth(NamedTuple):
-    """What the service knows of one order, in cents."""
+    """The service's record of one order; amounts are in cents."""
 
     order_id: str
     status: str
-    received: int  # captured, or paid at once
-    authorized: int  # at some time
+    received: int  # captured, or paid without a capture
+    authorized: int  # at any time
     capturable: bool  # now
     refunded: int
 
 
 def truths_of(project: Project) -> dict[str, Truth]:
-    """What the service knows of every order, by id."""
+    """Return the service's record of every order, by id."""
     store = project.epoch.store
     return {order.id: _truth(order) for order in store.orders_newest_first() if not order.is_refund}
 
@@ -43,14 +43,14 @@ def _truth(order: Order) -> Truth:
 
 
 class BookProblem(NamedTuple):
-    """Something that is wrong: what kind, so that each is told once, and a sentence about its effect."""
+    """A problem: its kind, which is reported only once, and a sentence about its effect."""
 
     kind: str
     sentence: str
 
 
 def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """Hold the shop's books against the service's."""
+    """Compare the shop's books with the service's records."""
     known = {order_id for entry in entries for order_id in entry.orders}
     problems = [problem for entry in entries for problem in _problems(entry, truths)]
     for truth in truths.values():
@@ -74,24 +74,24 @@ def _problems(entry: BookEntry, truths: Mapping[str, Truth]) -> Iterable[BookPro
 
 
 class Purchase(NamedTuple):
-    """One purchase: what the shop believes, and what the service knows of its orders."""
+    """One purchase: the entry in the shop's books, and the service's records of its orders."""
 
     entry: BookEntry
     orders: Sequence[Truth]
 
     @property
     def received(self) -> int:
-        """What the customer paid, in cents."""
+        """The amount that the customer paid, in cents."""
         return sum(truth.received for truth in self.orders)
 
     @property
     def refunded(self) -> int:
-        """What the customer got back, in cents."""
+        """The amount refunded to the customer, in cents."""
         return sum(truth.refunded for truth in self.orders)
 
     @property
     def kept(self) -> int:
-        """What the shop has of it, in cents."""
+        """The amount paid and not refunded, in cents."""
         return self.received - self.refunded
 
 
@@ -191,7 +191,7 @@ def unpaid(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Bo
 
 
 def missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """The authorizations of which the shop does not know, or that reserve the customer's money twice."""
+    """Find authorizations that the shop does not know, or that reserve the customer's money twice."""
     return [
         *(problem for problem in compare(entries, truths) if problem.kind == PAID_TWICE),
         *_missed(entries, truths),

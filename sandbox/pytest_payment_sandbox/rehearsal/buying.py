@@ -1,4 +1,4 @@
-"""A customer of any shop: a real browser buys along the steps of a file, pays at the sandbox, and returns."""
+"""A customer of any shop: a browser follows the steps of a file, pays on the sandbox, and returns."""
 
 import os
 import shutil
@@ -36,14 +36,14 @@ CHOICES: Final = (
     '[data-testid^="issuer-"]',
     '[data-testid="scan-open"]',
 )
-"""What a customer chooses on the payment pages before they pay."""
+"""The choices of a customer on the payment pages before the payment."""
 PAYS: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
 SECURE: Final = "/secure"
 BACK: Final = '[data-testid="back-to-shop"]'
 
 
 class BuyFails(Exception):
-    """The customer cannot buy; the message says at which step, what was expected, and what the page says."""
+    """The customer cannot buy; the message has the step, the expectation, and the text of the page."""
 
 
 class BuyStep(NamedTuple):
@@ -73,12 +73,12 @@ def read_buy(file: Path) -> Buy:
     """Read the file with the steps.
 
     Raises:
-        ValueError: it is wrong; says where, and what was expected.
+        ValueError: the file is invalid; the message has the line and the expectation.
     """
     document = _parsed(file)
     data = document.data
     if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
-        raise _wrong(document, file, "", "expected open, steps and, if you like, returned")
+        raise _wrong(document, file, "", "expected open, steps and, optionally, returned")
     steps = data.get("steps")
     if not isinstance(steps, list) or not steps:
         raise _wrong(document, file, "steps", "expected a list of steps")
@@ -105,7 +105,7 @@ def _wrong(document: Document, file: Path, path: str, expected: str) -> ValueErr
 
 
 def _action_of(step: object) -> str | None:
-    """The action of a step; None if the step is none."""
+    """Return the action of a step; None if the step is invalid."""
     if not isinstance(step, dict):
         return None
     action = next((name for name in ACTIONS if name in step), None)
@@ -116,10 +116,10 @@ def _action_of(step: object) -> str | None:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser without a window: the system's Chromium, or Playwright's own.
+    """Start a headless browser: the system's Chromium, or Playwright's own.
 
     Raises:
-        BuyFails: there is none.
+        BuyFails: no browser is installed.
     """
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     flags = [*FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
@@ -134,20 +134,20 @@ def chromium() -> Iterator[Browser]:
         try:
             yield browser
         finally:
-            with suppress(Error):  # Ctrl-C has ended it
+            with suppress(Error):  # Ctrl-C has ended the browser
                 browser.close()
 
 
 class Press(Protocol):
-    """Notes that a form is submitted; says how, if it goes another way."""
+    """Records the submission of a form; returns the variation of the submission, if any."""
 
     def __call__(self, method: str, path: str, *, has_number: bool) -> Submission | None:
-        """Note it."""
+        """Record the submission."""
         ...
 
 
 Forms = dict[int, bool]
-"""The steps that submit a form, and whether it has a whole number."""
+"""The steps that submit a form, and whether the form has a whole number."""
 
 
 class Customer:
@@ -161,10 +161,10 @@ class Customer:
         context.set_default_timeout(TIMEOUT_MS)
         self._page = context.new_page()
         self._cookies: dict[str, str] = {}
-        self.pictures: dict[str, bytes] = {}  # of the pages that were looked at, by address
+        self.pictures: dict[str, bytes] = {}  # screenshots by address
 
     def buys(self, press: Press, forms: Forms) -> None:
-        """Buy, pay, and return to the shop; ``forms`` are the steps that are known to submit one.
+        """Buy, pay, and return to the shop; ``forms`` has the steps that are known to submit a form.
 
         Raises:
             BuyFails: a step cannot be done, or the customer does not get back to the shop.
@@ -176,7 +176,7 @@ class Customer:
         self._expect_return()
 
     def sees(self, url: str) -> str | None:
-        """What a page of the shop says, with a picture of it; None if there is none."""
+        """Return the text of a page of the shop, and take a screenshot; None if the page does not exist."""
         if urlsplit(url).netloc == "":
             url = urljoin(f"{self._shop}/", url)
         tab = self._context.new_page()
@@ -197,10 +197,10 @@ class Customer:
             self.pictures[self._page.url] = self._page.screenshot(type="jpeg", quality=60)
 
     def returns(self, url: str, tabs: int) -> None:
-        """Request the page to which customers return, with the customer's cookies, on threads."""
+        """Request the return page with the customer's cookies, on one thread per tab."""
 
         def ask() -> None:
-            with suppress(requests.RequestException):  # what the page makes of it shows later
+            with suppress(requests.RequestException):  # the effect of the page shows later
                 requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
 
         threads = [Thread(target=ask, daemon=True) for _ in range(tabs)]
@@ -210,7 +210,7 @@ class Customer:
             thread.join()
 
     def close(self) -> None:
-        """Forget the cookies, and close all tabs."""
+        """Delete the cookies, and close all tabs."""
         self._context.close()
 
     # Steps
@@ -260,7 +260,7 @@ class Customer:
 
     def _failed(self, step: BuyStep, error: Exception) -> BuyFails:
         why = str(error).partition("\n")[0]
-        with suppress(Exception):  # a selector can be none
+        with suppress(Exception):  # a selector can be invalid
             if not self._page.locator(step.selector).count():
                 why = f"nothing matches it in {TIMEOUT_MS // 1000} s"
         return BuyFails(
@@ -276,7 +276,7 @@ class Customer:
     # The payment
 
     def _pays(self) -> None:
-        """Choose what there is to choose, pay once, and go back to the shop, whatever has come of it."""
+        """Make all choices, pay once, and return to the shop, whatever the result."""
         has_paid = False
         try:
             for _ in range(PAYMENT_PAGES_MAX):
@@ -298,7 +298,7 @@ class Customer:
             ) from error
 
     def _next_press(self, *, has_paid: bool) -> str | None:
-        """Return the next button: the customer pays once, and may have to confirm it at the bank."""
+        """Return the next button: the customer pays once, and may have to confirm the payment at the bank."""
         may_pay = not has_paid or SECURE in self._page.url
         wanted = [*((PAYS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK]
         return next(
@@ -326,14 +326,14 @@ class Customer:
 
 
 class _Pressed:
-    """Submits a form another way: a second time, before the browser or with it, or with another number."""
+    """Varies a submission: a second request, before or with the browser's, or another number in the form."""
 
     def __init__(self, pressing: Submission) -> None:
         self._pressing = pressing
         self._is_done = False
 
     def route(self, route: Route, request: Request) -> None:
-        """Handle a request of the page; only the first form is the one."""
+        """Handle a request of the page; only the first form is varied."""
         body = request.post_data_buffer or b""
         if request.method != POST or self._is_done:
             route.continue_()

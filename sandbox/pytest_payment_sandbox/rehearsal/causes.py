@@ -14,14 +14,14 @@ CALLS_PAID: Final = "the shop calls a purchase paid"
 SHIPS: Final = "the shop ships"
 GOES_ON: Final = "the shop goes on although its call"
 OF_UNPAID: Final = ("paid-for-nothing", "shipped-unpaid", "shown-paid")
-MOST: Final = 0.7  # of the variations with a sign must show the problem, or the sign explains nothing
+MOST: Final = 0.7  # minimum share of failing variations among all that have the sign
 
 Signs = frozenset[str]
-"""What a run has shown of the shop's way of working, each as a sentence."""
+"""Observations on the shop's behaviour in a run, each as a sentence."""
 
 
 class Glimpse(NamedTuple):
-    """What the shop believed at a moment, and the status that it had last read of each order."""
+    """The shop's books at a moment, and the status of each order that the shop had last read."""
 
     entries: Sequence[BookEntry]
     read: Mapping[str, str]
@@ -36,12 +36,12 @@ class Shown(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The changes, whichever steps they are of."""
+        """The changes with the kinds of their steps, without the numbers."""
         return {f"{each.step.partition(':')[0]} {each.change.name}" for each in self.changes}
 
 
 def signs_of(glimpses: Sequence[Glimpse], project: Project) -> Signs:
-    """What a run has shown until its test ended; the last glimpse is that of the end."""
+    """Return the signs of a run up to the end of its test; the last glimpse is from the end."""
     if not glimpses:
         return frozenset()
     end = glimpses[-1]
@@ -60,13 +60,13 @@ def signs_of(glimpses: Sequence[Glimpse], project: Project) -> Signs:
 
 
 def is_wrong(sign: str) -> bool:
-    """Whether a shop that does so is wrong, however the run ends."""
+    """Whether a sign is a mistake of the shop, however the run ends."""
     is_early = sign.startswith((CALLS_PAID, SHIPS)) and not any(repr(status) in sign for status in PAID)
     return is_early or sign.startswith(GOES_ON)
 
 
 def _first(glimpses: Sequence[Glimpse], believes: Callable[[BookEntry], object], words: str) -> Iterator[str]:
-    """What the shop had read of a purchase when it first believed something."""
+    """Yield the status that the shop had read of each purchase when its books first met a condition."""
     known: set[str] = set()
     for glimpse in glimpses:
         for entry in glimpse.entries:
@@ -88,7 +88,7 @@ def _unpaid(end: Glimpse) -> Iterator[str]:
 
 
 def _failed_changes(project: Project) -> dict[str, str]:
-    """How the last change of each order failed, if it did."""
+    """Return how the last change of each order failed, by order id; changes that succeeded are left out."""
     failed: dict[str, str] = {}
     for entry in project.epoch.journal.entries(with_bodies=False):
         if kind_of_call(entry.method, entry.path) in (READ, CREATE):
@@ -110,11 +110,11 @@ def _despite(entry: BookEntry, problems: Mapping[str, str]) -> Iterator[str]:
 
 
 class Family(NamedTuple):
-    """Variations that are alike, and what they have in common."""
+    """Similar variations, and their common cause."""
 
     names: frozenset[str]
     cause: str
-    kinds_min: int = 2  # of steps: for fewer, the smallest change says it better
+    kinds_min: int = 2  # of steps: with fewer, the smallest change explains the finding better
 
 
 def _of(kinds: Sequence[str], *names: str) -> frozenset[str]:
@@ -148,14 +148,14 @@ FAMILIES: Final = (
         kinds_min=1,
     ),
 )
-"""From the smallest to the largest."""
+"""The families, from the smallest to the largest."""
 
 
 def cause_of(kind: str, failing: Sequence[Shown], passing: Sequence[Shown], usual: Signs) -> str:
-    """What explains that these variations show a problem, and those do not; empty if only the change does.
+    """Return the cause that separates failing from passing variations; empty if only the change explains it.
 
-    ``kind`` is that of the problem, ``usual`` are the signs of the test as it is. What is wrong in any run,
-    such as goods for a payment in progress, explains a problem with what nobody paid even if it is usual.
+    ``kind`` is the kind of the problem, ``usual`` has the signs of the unchanged test. A mistake of the shop,
+    such as goods for a payment in progress, explains a problem with unpaid goods even if it is usual.
     """
     wrong = _wrong_way(failing) if kind in OF_UNPAID else ""
     if wrong:
@@ -187,7 +187,7 @@ def _wrong_way(failing: Sequence[Shown]) -> str:
 
 
 def _telling_sign(failing: Sequence[Shown], passing: Sequence[Shown], usual: Signs) -> str:
-    """The sign that all failing runs share, and few passing ones have."""
+    """Return the sign that all failing runs share, and few passing runs have."""
     shared = frozenset.intersection(*(each.signs for each in failing)) - usual
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
     good = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= MOST]

@@ -1,4 +1,4 @@
-"""The steps of a rehearsed test, numbered, and which of them go another way."""
+"""The numbered steps of a rehearsed test, and the changes to them."""
 
 from collections import Counter
 from threading import Lock
@@ -13,12 +13,12 @@ IN_JOB: Final = " in its job "  # ends the label of a call that a job makes
 
 
 def label_without_job(step: Step) -> str:
-    """The label of a step, the same whether or not a job takes it."""
+    """Return the label of a step without the name of its job."""
     return step.label.partition(IN_JOB)[0]
 
 
 class StepRecorder:
-    """Numbers the steps of one run; threads may take steps at the same time."""
+    """Numbers the steps of one run; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -26,7 +26,7 @@ class StepRecorder:
         self.steps: list[Step] = []
 
     def record(self, kind: str, label: str, about: StepDetails) -> Step:
-        """The next step of a kind."""
+        """Number and record the next step of a kind."""
         with self._lock:
             self._counts[kind] += 1
             step = Step(kind, self._counts[kind], label, about)
@@ -35,34 +35,34 @@ class StepRecorder:
 
 
 def kind_of_call(method: str, path: str) -> str:
-    """Whether a call of the shop creates, reads or changes something."""
+    """Return the kind of a call of the shop: a creation, a read or a change."""
     if method == "GET":
         return READ
     return CREATE if method == "POST" and path.rstrip("/") in CREATIONS else CHANGE
 
 
 class ChangedStep(NamedTuple):
-    """One step that goes otherwise, as ``webhook:2:twice``."""
+    """One changed step, such as ``webhook:2:twice``."""
 
     step: str
     change: Variation
 
     @property
     def name(self) -> str:
-        """How users write it."""
+        """The changed step as users write it."""
         return f"{self.step}:{self.change.name}"
 
 
 def changes_of(step: Step) -> list[Variation]:
-    """What can go otherwise in a step."""
+    """Return the possible changes of a step."""
     return [change for change in rehearsed() if change.fits(step)]
 
 
 def parse_changed_step(text: str) -> ChangedStep:
-    """Read ``webhook:2:twice``.
+    """Parse ``webhook:2:twice``.
 
     Raises:
-        ValueError: there is no such kind of step, or no such change.
+        ValueError: the kind of step or the change is unknown.
     """
     kind, _, rest = text.strip().partition(":")
     number, _, name = rest.partition(":")

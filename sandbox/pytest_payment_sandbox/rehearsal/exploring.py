@@ -24,8 +24,8 @@ from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, pa
 from pytest_payment_sandbox.rehearsal.judging import Judged, State
 
 PAIRS_MAX: Final = 200  # of a test
-PAIRS_EARLY: Final = 25  # of usual suspects, before changes that were tried at another step are tried again
-SEPARATE: Final = (CREATE, CHANGE, PRESS)  # one of these that goes wrong says nothing about another
+PAIRS_EARLY: Final = 25  # pairs of usual suspects that come before changes already tried at another step
+SEPARATE: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
 TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
 NO_THREADS: Final = (
     "no concurrent handlers were tried: the shop's handlers fail on threads other than the test's"
@@ -40,16 +40,16 @@ def name_of(variation: ChangedSteps) -> str:
 
 
 def parse_variation(text: str) -> ChangedSteps:
-    """Read ``webhook:2:twice+action:1:cancels``.
+    """Parse ``webhook:2:twice+action:1:cancels``.
 
     Raises:
-        ValueError: a change is none.
+        ValueError: a part is not a change.
     """
     return tuple(parse_changed_step(part) for part in text.split("+"))
 
 
 class Ran(NamedTuple):
-    """One run of a test: what it showed, its steps, and whether what was to change did."""
+    """One run of a test: its judgement, its steps, and the changes that took place."""
 
     judged: Judged
     steps: Sequence[Step]
@@ -69,9 +69,9 @@ class RehearsalFinding(NamedTuple):
     sentence: str
     timeline: str
     picture: str
-    cause: str = ""  # what all the variations that show it share, if it is not the change itself
-    smallest: str = ""  # the smallest change that shows it, if the sentence begins with the cause
-    shown_by: Sequence[str] = ()  # the names of all variations that show it
+    cause: str = ""  # the common cause of all variations with the finding, if it is not the change itself
+    smallest: str = ""  # the smallest change with the finding, if the sentence begins with the cause
+    shown_by: Sequence[str] = ()  # the names of all variations with the finding
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class RehearsalFinding(NamedTuple):
 
 
 class Explored(NamedTuple):
-    """What the variations of one test showed."""
+    """The results of the variations of one test."""
 
     findings: list[RehearsalFinding]
     tried: int
@@ -88,8 +88,8 @@ class Explored(NamedTuple):
     notes: list[str]
     unplayed: Sequence[str] = ()
     """The reasons why the selected variation, or a part of it, was not played."""
-    alike: int = 0  # of those that were tried: they were not played on, because another one was
-    repeated: int = 0  # were played to the end, which another one had reached
+    alike: int = 0  # tried variations that stopped early, because an equal run had continued
+    repeated: int = 0  # tried variations that ended in the same state as another one
 
 
 Run = Callable[[ChangedSteps], Ran]
@@ -109,8 +109,8 @@ class Explorer:
         threads: Callable[[], bool] = lambda: True,
         fruitful: Collection[str] = (),
     ) -> None:
-        """``first`` are the variations that failed the last time; ``threads`` tells whether handlers may run
-        on other threads; ``fruitful`` names the changes that have shown something in other tests.
+        """``first`` has the variations that failed last time; ``threads`` returns whether handlers can run on
+        other threads; ``fruitful`` has the names of changes with findings in other tests.
         """
         self._run = run
         self._has_time = has_time
@@ -120,9 +120,9 @@ class Explorer:
         self._fruitful = fruitful
         self._findings: dict[
             tuple[str, str], RehearsalFinding
-        ] = {}  # by the kind of a problem, and its place
+        ] = {}  # by the kind and the place of the problem
         self._tried: dict[ChangedSteps, Ran] = {}
-        self._usual: Signs = frozenset()  # signs of the test as it is
+        self._usual: Signs = frozenset()  # signs of the unchanged test
         self._ends: Counter[tuple[Sequence[str], State]] = Counter()
 
     def explore(self, baseline: Ran) -> Explored:
@@ -143,7 +143,7 @@ class Explorer:
         return self.so_far(notes, untried)
 
     def so_far(self, notes: list[str], untried: int) -> Explored:
-        """What was tried until now."""
+        """Return the results so far."""
         return Explored(
             [self._explained(place, finding) for (_, place), finding in self._findings.items()],
             len(self._tried),
@@ -182,7 +182,7 @@ class Explorer:
         return 0
 
     def _is_implied(self, variation: ChangedSteps) -> bool:
-        """Whether another change of the same step says already that this one does no harm."""
+        """Whether another change of the same step has shown that this one is harmless."""
         if len(variation) != 1 or not variation[0].change.implied_by:
             return False
         (changed,) = variation
@@ -194,20 +194,20 @@ class Explorer:
         )
 
     def note(self, variation: ChangedSteps, ran: Ran, known: Collection[str] = ()) -> None:
-        """Note what a variation has shown; the kinds that are known show without it, too."""
+        """Record the result of a variation; problems of known kinds also occur without it."""
         self._tried[variation] = ran
         if not ran.judged.is_alike:
             self._ends[ran.judged[1:3]] += 1
         self._find_news(variation, ran, known)
 
     def _find_news(self, variation: ChangedSteps, ran: Ran, known: Collection[str]) -> None:
-        """One finding for a variation: what else it shows has the same cause."""
+        """Record one finding of a variation: its other problems have the same cause."""
         news = [problem for problem in ran.judged.problems if problem.kind not in known]
         if news and not any(self._is_told(problem.kind, variation, ran.steps) for problem in news):
             self._find(news[0], variation, ran)
 
     def _is_told(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
-        """Whether a finding of this kind has the same cause; the cause of a pair is not known."""
+        """Whether a finding of this kind has the same cause; pairs have no known cause."""
         if len(variation) == 1 and kind not in TOLD_ONCE:
             return (kind, _place_of(variation, steps)) in self._findings
         return any(kind == told for told, _ in self._findings)
@@ -259,7 +259,7 @@ class Explorer:
         return _most_telling_first(possible, self._fruitful)
 
     def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
-        """Pairs of changes that made a difference and did no harm, the most promising first."""
+        """Return pairs of changes that had a harmless effect, the most promising pairs first."""
         known, places = rehearsed(), {step.name: place for place, step in enumerate(baseline.steps)}
         harmless = sorted(
             self._harmless(baseline), key=lambda each: (known.index(each.change), places[each.step])
@@ -272,10 +272,10 @@ class Explorer:
         return self._varied(ordered)[:PAIRS_MAX]
 
     def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
-        """The changes that did no harm, one for each end.
+        """Yield the harmless changes, one for each final state.
 
-        Usual suspects count once for each step, and always with the end of the test itself: where a second
-        webhook made up for a lost one, it may be lost, too.
+        Usual suspects count once for each step, and always if the test ends in its usual state: if a second
+        webhook makes up for a lost one, the second webhook can be lost, too.
         """
         ends, places = {baseline.judged[1:3]}, set()
         for variation, ran in self._tried.items():
@@ -334,9 +334,9 @@ class Explorer:
 
 
 def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
-    """Each change at one step of a kind, then at the others: what has shown something first, then by risk.
+    """Sort changes: first each change at one step of a kind, then at the other steps of the kind.
 
-    The first step of a kind counts: where all webhooks come after the payment, the shop acts on the first.
+    Fruitful changes come first among these, then the costliest risks. That one step is the first of its kind.
     """
     once: dict[tuple[str, Variation], ChangedStep] = {}
     for changed in possible:
@@ -356,7 +356,7 @@ def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[st
 
 
 def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
-    """Whether a change is a usual suspect, or comes first of its kind."""
+    """Whether a change is a usual suspect, or is the first of its kind."""
     alike = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
     return Trait.SUSPECT in changed.change.traits or next(alike) == changed
 
@@ -366,7 +366,7 @@ def _kind(changed: ChangedStep) -> str:
 
 
 def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
-    """Where a variation goes another way: what it changes there shows in the same places."""
+    """Return the place of a variation; findings of one kind at the same place have the same cause."""
     labels = {step.name: step.label for step in steps}
     kinds = [(changed.step.partition(":")[0], labels.get(changed.step, "")) for changed in variation]
     return " + ".join(f"{kind} {label}" if kind in SEPARATE else "outcome" for kind, label in kinds)
@@ -383,7 +383,7 @@ def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
     if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
         return False
     if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
-        return False  # nothing comes after it
+        return False  # no webhook follows it
     can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
     return can_return or Trait.RETURN not in change.traits
 
@@ -393,7 +393,7 @@ def _last_webhook(baseline: Ran) -> Step | None:
 
 
 def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
-    """A finding in one sentence: what went otherwise, and what the shop made of it."""
+    """Return a finding in one sentence: the change, and its effect on the shop."""
     if not variation:
         return f"as it is: {problem.sentence}"
     return f"{_in_words(variation, steps)}: {problem.sentence}"

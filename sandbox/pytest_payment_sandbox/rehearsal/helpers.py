@@ -1,8 +1,8 @@
-"""The endpoint for the helpers of a suite in another language, which know the tests and the shop.
+"""The endpoint for the helpers of a suite in another language.
 
-A helper sends JSON to the address in ``SANDBOX_REHEARSAL``. With ``begins`` it names the test of a project,
-and with ``ends`` it says how the test ended. Then it answers the questions of the response, about the shop's
-books and pages, until there is none: the test is judged meanwhile.
+A helper sends JSON to the address in ``SANDBOX_REHEARSAL``. With ``begins``, it names the test of a project,
+and with ``ends``, it reports the result of the test. While the test is judged, each response has a question
+about the shop's books, pages or jobs; the helper sends the answers until a response has no question.
 """
 
 import json
@@ -27,25 +27,25 @@ Message = dict[str, Any]
 
 
 class NoHelperAnswer(Exception):
-    """A helper did not answer a question, or says that it cannot."""
+    """A helper did not answer a question, or answered with an error."""
 
 
 class Ending(NamedTuple):
-    """The end of a test: its failure, if any, and what the helper can be asked."""
+    """The end of a test: its failure, if any, and the questions that the helper can answer."""
 
     failure: str | None
     stack: str
     has_books: bool
     has_pages: bool
-    jobs: Sequence[tuple[str, Period]]  # of the shop, which run from now on
+    jobs: Sequence[tuple[str, Period]]  # of the shop, which run from the end of the test on
     calls: Sequence[tuple[str, str, str]]  # of the shop: method, path, and the stack of the code that made it
 
     @classmethod
     def read(cls, message: Message) -> "Ending":
-        """Read what the helper has sent.
+        """Parse the message of a helper.
 
         Raises:
-            ValueError: the period of a job is none.
+            ValueError: the period of a job is invalid.
         """
         failure, jobs = message["ends"], message.get("jobs") or {}
         return cls(
@@ -69,8 +69,8 @@ class Conversation:
         """Ask for the shop's books.
 
         Raises:
-            AssertionError: a rule of the shop's own does not hold.
-            NoHelperAnswer: they cannot be read.
+            AssertionError: an assertion of the shop's own fails.
+            NoHelperAnswer: the books cannot be read.
         """
         answer = self._ask({"ask": "books"})
         if "wrong" in answer:
@@ -81,12 +81,12 @@ class Conversation:
         return entries
 
     def page(self, url: str) -> str | None:
-        """Ask for a page of the shop; None if there is none."""
+        """Ask for the text of a page of the shop; return None if the page does not exist."""
         text = self._ask({"ask": "page", "url": url}).get("page")
         return None if text is None else str(text)
 
     def run_job(self, name: str) -> str | None:
-        """Let a job of the shop run; return why it failed, if it did."""
+        """Ask the helper to run a job of the shop; return the reason if the job fails."""
         try:
             self._ask({"ask": "job", "job": name})
         except NoHelperAnswer as failed:
@@ -106,15 +106,15 @@ class Conversation:
         return answer
 
     def end(self) -> None:
-        """Ask nothing more."""
+        """End the questions."""
         self._questions.put({"ask": None})
 
     def answered(self, message: Message) -> None:
-        """Take the answer to the last question."""
+        """Pass on the answer to the last question."""
         self._answers.put(message)
 
     def next_question(self) -> Message:
-        """Wait for the next question."""
+        """Wait for the next question; ``ask`` is None at the end."""
         try:
             return self._questions.get(timeout=JUDGE_SECONDS_MAX)
         except Empty:
@@ -125,10 +125,10 @@ class Tests(Protocol):
     """The tests of a run."""
 
     def begins(self, project_id: str, test: str) -> str:
-        """Note the project of a test; return the name of the test in this run.
+        """Register the project of a test; return the name of the test in this run.
 
         Raises:
-            ValueError: there is no such project.
+            ValueError: the project does not exist.
         """
         ...
 
@@ -154,7 +154,7 @@ class HelperEndpoint:
                 except ValueError as wrong:
                     status, answer = BAD, {"error": {"type": "Rehearsal", "value": str(wrong)}}
                 body = json.dumps(answer).encode()
-                with suppress(OSError):  # the suite was ended
+                with suppress(OSError):  # the suite was killed
                     self.send_response(status)
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(body)))

@@ -1,4 +1,4 @@
-"""Judges one run of a test at rest: retries made, jobs run, and all that was due has happened."""
+"""Judges one run of a test once all is idle: after the retries, the jobs and all due events."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -35,38 +35,38 @@ MOMENT: Final = timedelta(seconds=1)
 KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
 WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipped")
 A_FEW_DAYS: Final = "three-days"
-A_FEW_DAYS_LONG: Final = timedelta(days=4)  # with what the test itself lets pass
+A_FEW_DAYS_LONG: Final = timedelta(days=4)  # including the time that passes in the test itself
 UNANSWERED: Final = "HOOK-09"
 OF_REVIEW: Final = "review "
-"""How the kind of a problem begins that the review has found."""
+"""The prefix of the kinds of problems from the review."""
 LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
-"""Findings of the review that say nothing about the variation, or that a shop cannot know of: the service
-does not tell how much a customer has transferred."""
+"""Rules of the review that are independent of the variation, or that a shop cannot check: the service does
+not report how much a customer has transferred."""
 
 Advance = Callable[[datetime], Any]
 """Advances the project's clock to a time, webhooks and jobs included."""
 
 
 State = tuple[Any, ...]
-"""What the shop believes and what the service knows, to compare runs."""
+"""The shop's books and the service's records, to compare runs."""
 
 
 class Judged(NamedTuple):
-    """What a run showed; ``moved`` is what was received, refunded and shipped in all, in cents."""
+    """The result of a run; ``moved`` has the total received, refunded and shipped amounts, in cents."""
 
     problems: list[BookProblem]
     trace: tuple[str, ...]
     state: State
     moved: tuple[int, int, int] = (0, 0, 0)
-    at_rest: tuple[BookProblem, ...] = ()  # those of the problems that showed only after the test
-    is_alike: bool = False  # the test ended like another run, so it was not played on
+    at_rest: tuple[BookProblem, ...] = ()  # the problems that appeared only after the test
+    is_alike: bool = False  # the run stopped early: an earlier one was in the same state
     showing: Showing = NOTHING_SHOWN
-    is_shown_soon: bool = False  # a day after the test, while authorizations are valid
-    most_calls: int = 0  # with the same method and path, while no time passed
+    is_shown_soon: bool = False  # pages are read a day after the test, while authorizations are valid
+    most_calls: int = 0  # the maximum with one method and path at one time
     busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
     signs: Signs = frozenset()  # of the shop's behaviour
 
@@ -78,9 +78,9 @@ Ends = dict[str, Judged]
 class Trial(NamedTuple):
     """A run to be judged.
 
-    ``failure`` is that of the test, ``baseline`` is the run of the test as it is, ``believed`` is what the
-    shop told while the test ran, ``ends`` has the runs so far, ``look`` looks at what the shop shows,
-    ``glimpses`` has what the shop told at each webhook.
+    ``failure`` is the failure of the test, ``baseline`` the unchanged test, ``believed`` has the
+    shop's books during the test, ``ends`` the results so far, ``look`` reads the shop's pages and mails,
+    ``glimpses`` has the shop's books at each webhook.
     """
 
     run: RehearsedRun
@@ -136,7 +136,7 @@ class _Judging:
         self._moments: list[str] = []
         self._showing: Showing | None = None
         self._reviewed_soon: list[BookProblem] = []  # before looking at the pages, which may inform the shop
-        self._tells = False  # the books told something when they were read last
+        self._tells = False  # the last read of the books succeeded
         self._at_rest: list[BookProblem] = []
 
     def judged(self) -> Judged:
@@ -228,14 +228,14 @@ class _Judging:
         return self._twin(entries)
 
     def _is_shown_soon(self) -> bool:
-        """Whether the test as it is has authorizations, which end; with books, a look would disturb them."""
+        """Whether the unchanged test has authorizations, which expire, and no books."""
         baseline = self._trial.baseline
         if baseline is not None:
             return baseline.is_shown_soon
         return self._books is None and any(truth.capturable for truth in truths_of(self._project).values())
 
     def _end(self) -> tuple[State, tuple[int, int, int]]:
-        """Let everything happen that is still due; return the state, and what was moved."""
+        """Advance the clock until nothing is due; return the state, and the amounts moved."""
         project = self._project
         self._advance(project.now() + HORIZON)
         entries, invariants = read_books(self._books)
@@ -247,7 +247,7 @@ class _Judging:
 
 
 def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
-    """All that decides how a run goes on, as far as it shows: without books, what has reached the shop."""
+    """Return the visible state that decides the rest of a run; without books, the webhook attempts count."""
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()
     arrived = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
@@ -268,19 +268,19 @@ def _next_number(delivery: Delivery) -> int | None:
 
 
 def not_judged(run: RehearsedRun, error: BaseException) -> Judged:
-    """Judge by what shows anyway: the books have raised an error, say."""
+    """Judge a run by its calls and answers only, such as after an error in the books."""
     why = f"{type(error).__name__}: {error}".partition("\n")[0]
     problems = [*_seen(run.project, run), BookProblem("not-judged", f"the run cannot be judged: {why}")]
     return Judged(_each_once(problems), _trace(run.steps), ())
 
 
 def given_up(run: RehearsedRun, place: str) -> Judged:
-    """Judge a run that takes too long."""
+    """Judge a run that was given up because it took too long."""
     return Judged(_each_once([*_seen(run.project, run), hangs(place)]), _trace(run.steps), ())
 
 
 def hangs(place: str) -> BookProblem:
-    """The problem of a run that takes too long."""
+    """Return the problem of a run that takes too long."""
     return BookProblem("hangs", f"the run does not end; it was stopped in {place}")
 
 
@@ -299,7 +299,7 @@ def judged_without_books(
 
 
 def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
-    """The failure of a test or a suite, where its assertions must still hold."""
+    """Return the failure of a test or suite as a problem, if the changes must not affect its assertions."""
     if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []
     return [BookProblem("test", f"the {what} fails: {failure.splitlines()[0]}")]
@@ -319,14 +319,14 @@ def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, in
 
 
 def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
-    """Submitting a form twice, or running a job twice, must not move more money or goods than once."""
+    """Find money or goods that moved twice because a form was submitted, or a job was run, twice."""
     for kind, what, now, once in zip(KINDS_MOVED, WHAT_MOVED, moved, before, strict=True):
         if now > once:
             yield BookProblem(kind, f"{euros(now)} {what} instead of {euros(once)}")
 
 
 def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
-    """What shows in calls and answers, whatever the books say."""
+    """Find problems in calls and answers, independently of the books."""
     for call in run.waited_forever:
         yield BookProblem("waits", f"the shop waits for ever for {call}: the call has no time limit")
     if run.asked_without_end:
@@ -334,7 +334,7 @@ def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
         yield BookProblem("endless", f"the shop asks without end: {call}, while nothing changes")
     deliveries = project.epoch.store.deliveries()
     answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]
-    if any(MASK in answer for answer in answers):  # they were masked when they came
+    if any(MASK in answer for answer in answers):  # secrets in answers are masked on arrival
         yield BookProblem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
 
 
@@ -361,24 +361,24 @@ def _creations(trace: Iterable[str]) -> int:
 def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
     excused = _excused(trial.changes)
     if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
-        excused |= CREATED_TWICE  # two customers have bought the same, and nothing was sent again
+        excused |= CREATED_TWICE  # two customers bought the same; no creation was resent
     return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused)
 
 
 def _excused(changes: Sequence[ChangedStep]) -> set[str]:
-    answered = Fault(WebhooksFirst())  # the call itself goes as ever
+    answered = Fault(WebhooksFirst())  # the call itself is unchanged
     kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
     return excused | (CREATED_TWICE if PRESS in kinds else set())  # by the customer, not by the shop
 
 
 def unrelated(project: Project) -> list[BookProblem]:
-    """What the review finds besides: mistakes that a run as it is shows, whatever else could happen."""
+    """Return mistakes against the unrelated rules, which only the run of the unchanged test reports."""
     return _mistakes(project, UNRELATED.__contains__)
 
 
 def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookProblem]:
-    """What the review finds of the rules that are wanted."""
+    """Return the mistakes that the review finds against the selected rules."""
     return [
         BookProblem(f"{OF_REVIEW}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
@@ -387,7 +387,7 @@ def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookPr
 
 
 def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
-    """The problems with money and goods first: they say what a mistake costs."""
+    """Return one problem of each kind; those with money and goods, the cost of a mistake, come first."""
     by_kind = {problem.kind: problem for problem in problems}.values()
     return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_TELLING))
 

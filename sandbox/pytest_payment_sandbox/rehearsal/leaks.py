@@ -1,4 +1,4 @@
-"""Looks for secrets in what a shop logs, prints and stores: keys, card numbers and CVCs."""
+"""Looks for secrets in a shop's logs, output and stored data: keys, card numbers and CVCs."""
 
 import logging
 import re
@@ -20,7 +20,7 @@ ROWS_MAX: Final = 10_000  # of a table
 _FRAME: Final = re.compile(
     r"""(?m)^(?P<indent>[ |+]*)File ".*", line \d+.*\n(?:(?P=indent)[ |]+\S.*(?:\n|$))*"""
 )
-"""A frame of a traceback, also of a chained one or of a group: code, which holds no data."""
+"""A frame of a traceback, including chained ones and exception groups: code, which has no data."""
 
 Column = str | bytes | int | float | None
 Traces = Callable[[], Iterable[str | Path]]
@@ -28,21 +28,21 @@ Traces = Callable[[], Iterable[str | Path]]
 
 
 class _Collector(logging.Handler):
-    """Keeps the texts of all records."""
+    """Collects the messages of all log records."""
 
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep its message."""
-        with suppress(Exception):  # of a wrong format
+        """Collect the message of a record."""
+        with suppress(Exception):  # the format of a record can be wrong
             self.texts.append(record.getMessage())
 
 
 @contextmanager
 def all_logs() -> Iterator[list[str]]:
-    """Collect what is logged at any level: a test shows only warnings, and production often more."""
+    """Collect log records of all levels: tests show only warnings, but production often logs more."""
     collector, level = _Collector(), logging.root.level
     logging.root.addHandler(collector)
     logging.root.setLevel(logging.DEBUG)
@@ -54,14 +54,14 @@ def all_logs() -> Iterator[list[str]]:
 
 
 def leaks_in_output(project: Project, texts: Iterable[str]) -> list[BookProblem]:
-    """Secrets in what the shop logs or prints."""
+    """Find secrets in the shop's logs and output."""
     if not any(_is_leaking(project.masking, _FRAME.sub("", text)) for text in texts):
         return []
     return [BookProblem(SECRET, "the shop's log or output contains a key, a card number or a CVC")]
 
 
 def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProblem]:
-    """Secrets in what the shop has stored: the texts and files that it names.
+    """Find secrets in the shop's stored data: the texts and files that ``traces`` lists.
 
     Raises:
         TypeError: the fixture returns something else.
@@ -69,7 +69,7 @@ def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProble
     """
     if traces is None or not any(_holds_secret(project.masking, trace) for trace in traces()):
         return []
-    return [BookProblem(SECRET, "what the shop has stored contains a key, a card number or a CVC")]
+    return [BookProblem(SECRET, "the shop's stored data contains a key, a card number or a CVC")]
 
 
 def _is_leaking(masking: Masking, text: str) -> bool:
@@ -92,7 +92,7 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
 
 
 def _columns(database: Path) -> Iterator[tuple[str, Column]]:
-    """The columns of all rows, read from a copy: numbers and split texts do not show in the file."""
+    """Yield the columns of all rows, from a copy: the raw file hides numbers and split texts."""
     with TemporaryDirectory() as folder, suppress(sqlite3.Error):
         copy = Path(folder) / "copy"
         for suffix in ("", *BESIDE):
@@ -110,5 +110,5 @@ def _columns(database: Path) -> Iterator[tuple[str, Column]]:
 
 
 def _readable(value: Column) -> Column:
-    """A number as text: a card number can be one."""
+    """Return integers as text: a card number can be stored as an integer."""
     return str(value) if isinstance(value, int) else value

@@ -21,17 +21,17 @@ ADDRESSES: Final = ("http://", "https://")
 
 
 class BooksUnreadable(Exception):
-    """The books cannot be read; the message says where, and what was expected."""
+    """The books cannot be read; the message has the source and the expectation."""
 
 
 class BooksElsewhere:
     """The shop's books at an address, or as the output of a command: a JSON list of entries."""
 
     def __init__(self, source: str) -> None:
-        """Take an address with a scheme, or else a command.
+        """Parse the source: an address with a scheme, or a command.
 
         Raises:
-            ValueError: it is neither.
+            ValueError: the source is neither.
         """
         self.source = source
         self._command: Sequence[str] = () if source.startswith(ADDRESSES) else shlex.split(source)
@@ -41,10 +41,10 @@ class BooksElsewhere:
             )
 
     def of(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
-        """The entries with an order of the project: a shop that runs on has those of other runs, too.
+        """Return the entries with orders of the project; a long-running shop also has entries of other runs.
 
         Raises:
-            BooksUnreadable: there are no entries.
+            BooksUnreadable: the source does not return a list of entries.
         """
         text = self._ran(environment) if self._command else self._fetched()
         try:
@@ -90,7 +90,7 @@ class BooksElsewhere:
 
 
 def page_at(url: str) -> str | None:
-    """A page of a shop on this machine, as a customer without cookies gets it; None if there is none."""
+    """Return a page of a shop on this machine, requested without cookies; None if it does not exist."""
     if urlsplit(url).hostname not in LOOPBACK:
         return None
     try:

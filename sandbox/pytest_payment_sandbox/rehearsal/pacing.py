@@ -1,4 +1,4 @@
-"""Skips runs of the shop's jobs that see nothing new, and tells which of their calls do."""
+"""Skips runs of the shop's jobs in an unchanged state, and decides which of their calls are new."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from payment_sandbox.projects.jobs import Job
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
-IDLE_AFTER: Final = 2  # runs that saw and did the same
+IDLE_AFTER: Final = 2  # equal runs in a row
 
 BusyTimes = Mapping[str, Sequence[datetime]]
 """The times of the runs that did something new, by job."""
@@ -31,30 +31,30 @@ class _History:
 
     runs: int = 0
     begins: datetime | None = None  # start of the current or the next run
-    sees: _Seen | None = None  # before it
-    calls: list[str] = field(default_factory=list)  # of it, so far
-    seen: _Seen | None = None  # before the run that ended last
-    called: list[str] = field(default_factory=list)
-    alike: int = 0  # runs in a row that saw and did the same
+    sees: _Seen | None = None  # the input of that run
+    calls: list[str] = field(default_factory=list)  # of that run, so far
+    seen: _Seen | None = None  # the input of the last finished run
+    called: list[str] = field(default_factory=list)  # of the last finished run
+    alike: int = 0  # runs in a row with equal input and calls
     ended: datetime | None = None
 
 
 class JobPace:
-    """Runs jobs at increasing intervals while they see and do nothing new.
+    """Runs jobs at increasing intervals while their input and calls stay the same.
 
-    A job always runs before an event and at the end of an advance, and at the times at which it did something
-    new in the test as it is. The test as it is runs as it does without a rehearsal.
+    A job always runs before an event and at the end of an advance, and when it did something new in the
+    unchanged test. The unchanged test itself runs all jobs at their usual times.
     """
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._jobs: dict[int, _History] = defaultdict(_History)  # by their work: names can be the same
+        self._jobs: dict[int, _History] = defaultdict(_History)  # by function: names can be equal
         self.busy: dict[str, list[datetime]] = defaultdict(list)
-        self.known_busy: BusyTimes | None = None  # of the test as it is
+        self.known_busy: BusyTimes | None = None  # in the unchanged test
         self.is_resting = False
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """When a job runs next; ``limit`` is the time of the next event, or the end of the advance."""
+        """Return the time of a job's next run, up to ``limit``: the next event, or the end of the advance."""
         history, sees = self._jobs[id(job.run)], self._sees()
         if job.runs > history.runs:
             self._note(job, history)
@@ -68,7 +68,7 @@ class JobPace:
         return history.begins
 
     def call(self, job: Job, call: str) -> bool:
-        """Note a call of a job that runs; whether its last run has not made it in the same state."""
+        """Record a call of a running job; return whether the call is new in this state."""
         history = self._jobs[id(job.run)]
         history.calls.append(call)
         return history.seen != history.sees or call not in history.called
@@ -78,7 +78,7 @@ class JobPace:
         return _Seen(epoch.changes.watch(), epoch.advances)
 
     def _note(self, job: Job, history: _History) -> None:
-        """A run has ended."""
+        """Record the end of a run."""
         is_alike = history.seen == history.sees and history.called == history.calls
         history.alike = history.alike + 1 if is_alike else 1
         if not is_alike and history.begins is not None:
@@ -87,7 +87,7 @@ class JobPace:
         history.seen, history.called, history.calls = history.sees, history.calls, []
 
     def _busy_after(self, job: Job) -> list[datetime]:
-        """The next time at which the job did something new in the test as it is."""
+        """Return the next time at which the job did something new in the unchanged test."""
         times = (self.known_busy or {}).get(job.name, ())
         return (
             [min(time for time in times if time >= job.at)] if any(time >= job.at for time in times) else []

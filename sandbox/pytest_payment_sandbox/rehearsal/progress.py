@@ -1,4 +1,4 @@
-"""Says how a rehearsal goes on: what is under way, how much was tried, and how much time is left."""
+"""Reports the progress of a rehearsal: the current work, tried variations, and remaining time."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +14,7 @@ Write = Callable[[str], None]
 
 
 class Progress:
-    """The lines about a rehearsal, at most one in some seconds."""
+    """The progress lines of a rehearsal, at a limited rate."""
 
     def __init__(self, write: Write, *, is_terminal: bool = False, is_quiet: bool = False) -> None:
         self._write = write
@@ -24,12 +24,12 @@ class Progress:
         self.tried = self.findings = 0
 
     def say(self, text: str) -> None:
-        """Say at once what is under way."""
+        """Write a line immediately."""
         if not self._is_quiet:
             self._write(text)
 
     def note(self, findings: int, until_seconds: float, of: str = "") -> None:
-        """Note a variation of a test that was tried; ``until_seconds`` is the end of the budget."""
+        """Count a tried variation, and write a line if one is due; ``until_seconds`` is the budget's end."""
         self.tried += 1
         self.findings = findings
         now = monotonic_seconds()
@@ -45,6 +45,6 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, such as 2 min 5 s."""
+    """Format a duration, such as 2 min 5 s."""
     whole = max(0, round(seconds))
     return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"

@@ -1,4 +1,4 @@
-"""Remembers what was tried, so that a rehearsal that was stopped goes on where it ended."""
+"""Remembers the tried variations, so that a stopped rehearsal can be resumed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class TriedVariations:
     """The tried variations of one test, including those of the previous rehearsal."""
 
     def __init__(self, baseline: Ran, remembered: Remembered | None = None) -> None:
-        """Begin with what was remembered, unless the test as it is has changed since."""
+        """Start with the remembered variations, unless the unchanged test has a different result now."""
         self.baseline = _digested(baseline)
         self._digest = _digest(self.baseline.judged[1:3])
         self._runs: dict[str, Remembered] = {}
@@ -47,7 +47,7 @@ class TriedVariations:
 
     @property
     def count(self) -> int:
-        """How many variations were tried before."""
+        """The number of variations that were tried before."""
         return len(self._known)
 
     def run(self, variation: ChangedSteps, play: Run) -> Ran:
@@ -71,7 +71,7 @@ class TriedVariations:
 
     def _restored(self) -> Iterator[tuple[ChangedSteps, Ran]]:
         for name, stored in self._runs.items():
-            with suppress(ValueError, KeyError, TypeError):  # of another release
+            with suppress(ValueError, KeyError, TypeError):  # the name is from another release
                 yield parse_variation(name), self._read(stored)
 
     def _read(self, stored: Remembered) -> Ran:
@@ -118,7 +118,7 @@ def _asked(step: Step) -> tuple[str, str]:
 
 
 def _digested(ran: Ran) -> Ran:
-    """The same with a digest of the state, which is only compared."""
+    """Replace the state by a digest: states are only compared."""
     return ran._replace(judged=ran.judged._replace(state=(_digest(ran.judged.state),)))
 
 
@@ -127,11 +127,11 @@ def _digest(value: object) -> str:
 
 
 RememberedTests = Mapping[str, Remembered]
-"""What was tried of each test, by its name."""
+"""The tried variations of each test, by the name of the test."""
 
 
 def read_state(command: str) -> RememberedTests:
-    """The variations that a stopped run of this command in this folder had tried."""
+    """Read the variations that a stopped run of this command in this folder had tried."""
     with suppress(OSError, ValueError, AttributeError):
         tests: RememberedTests = json.loads((FOLDER / NAME).read_text(encoding="utf-8")).get(command, {})
         return tests
@@ -139,7 +139,7 @@ def read_state(command: str) -> RememberedTests:
 
 
 def write_state(command: str, tests: RememberedTests) -> None:
-    """Remember what was tried with this command; nothing to remember removes the file.
+    """Store the tried variations of this command; remove the file if there are none.
 
     Raises:
         OSError: the folder cannot be written.
@@ -159,22 +159,22 @@ class PytestMemory:
     """The memory of a session's rehearsals in pytest's cache."""
 
     def __init__(self, cache: Any, *, goes_on: bool) -> None:
-        """Use the cache, if there is one; ``goes_on`` with what was tried before."""
+        """Use the cache, if there is one; ``goes_on`` resumes the rehearsal that was stopped."""
         self._cache = cache
         self._goes_on = goes_on
 
     def failed(self, nodeid: str) -> list[str]:
-        """The variations that failed the last time."""
+        """Return the variations that failed last time."""
         names = self._get(FAILED, nodeid)
         return names if isinstance(names, list) else []
 
     def tried(self, nodeid: str) -> Remembered | None:
-        """What was tried by the rehearsal that was stopped, if this one goes on with it."""
+        """Return the tried variations of the stopped rehearsal, if this one resumes it."""
         tried = self._get(TRIED, nodeid) if self._goes_on else None
         return tried if isinstance(tried, Mapping) else None
 
     def remember(self, nodeid: str, explored: Explored, tried: TriedVariations, *, is_stopped: bool) -> None:
-        """Remember what failed, and what was tried if there is more to try."""
+        """Store the failed variations, and the tried ones if untried variations remain."""
         if self._cache is None:
             return
         names = [finding.name for finding in explored.findings if finding.variation]

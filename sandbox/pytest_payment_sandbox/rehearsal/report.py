@@ -42,7 +42,7 @@ Tests = Sequence[TestReport]
 
 
 def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> TestReport:
-    """What the variations of one test showed; ``again`` is the command that plays a finding again."""
+    """Return the report of one test; ``again`` returns the command that reruns a finding."""
     return {
         "test": name,
         "variations": explored.tried,
@@ -77,7 +77,7 @@ def _lesson(finding: RehearsalFinding) -> str:
 
 
 def _section(finding: RehearsalFinding) -> str:
-    """The section of the documentation with wrong and right code."""
+    """Return the section of the documentation with wrong and right code."""
     lesson = lesson_of(finding.problem.kind)
     return lesson.page if lesson is not None else ""
 
@@ -107,13 +107,13 @@ def shop_place(text: str) -> str:
 
 
 def _is_foreign(file: str) -> bool:
-    """Whether a file is a library's, or a test."""
+    """Whether a file belongs to a library or a test."""
     name = Path(file).name.lower()
     return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
 
 
 def _seen_in(finding: Mapping[str, Any]) -> str:
-    """Where a finding shows whose cause is not the change itself."""
+    """Return the smallest change with a finding, and the number of other variations with it."""
     others = len(finding["shown_by"]) - 1
     return f"the smallest change that shows it: {finding['smallest']}; {others} more show it, too"
 
@@ -136,12 +136,12 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
 
 
 def write(path: Path, tests: Tests, of: str = "test") -> None:
-    """Write the report of a rehearsal; ``of`` is what was rehearsed: tests, a suite or a shop."""
+    """Write the report of a rehearsal; ``of`` is the rehearsed unit: test, suite or shop."""
     save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests, of))
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file whole or not at all, with its folders."""
+    """Write a file atomically; create its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_text(text, encoding="utf-8")
@@ -149,14 +149,14 @@ def save(path: Path, text: str) -> None:
 
 
 def html(tests: Tests, of: str = "test") -> str:
-    """The report as a page without scripts."""
+    """Return the report as a page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
     parts = [f"<p>{summary(tests, of)}</p>", *(_finding(test, finding) for test, finding in findings)]
     return page("Payment rehearsal", "Payment rehearsal", parts)
 
 
 def page(title: str, heading: str, parts: Iterable[str]) -> str:
-    """A page in one file."""
+    """Return a page in one file."""
     head = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
@@ -165,7 +165,7 @@ def page(title: str, heading: str, parts: Iterable[str]) -> str:
 
 
 def summary(tests: Tests, of: str = "test") -> str:
-    """The rehearsal in one line."""
+    """Summarize a rehearsal in one line."""
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)

@@ -1,4 +1,4 @@
-"""One run of a rehearsed test: its steps are recorded, and those that are to go otherwise do."""
+"""One run of a rehearsed test: records its steps, and applies the changes."""
 
 import json
 import math
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 FIRST: Final = 1  # the number of a webhook's first attempt
 NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
-ALIKE_MAX: Final = 300  # calls with the same path, while no time passes
-ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the test as it is, which ends by itself
+ALIKE_MAX: Final = 300  # calls with one method and path at one time
+ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the unchanged test, which ends by itself
 MERCHANT_API: Final = "/v1/"
 LOOK_SECONDS: Final = 0.002
 STILL_LOOKS: Final = 10  # in a row that saw no other thread move
@@ -73,10 +73,10 @@ Visit = Callable[[Order, int], None]
 
 
 class Meeting:
-    """Two handlers wait for each other at every call, until one of them stays away.
+    """Makes two handlers wait for each other at every call, until one of them does not arrive.
 
-    The first one waits only while another thread of the process is running: a handler that has ended, or
-    that waits for a lock held by the first one, is not.
+    The first handler waits only while another thread of the process is running: a handler that has ended,
+    or that waits for a lock of the first handler, will not arrive.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class RepeatedCalls:
         self._limit = ALIKE_AS_IT_IS_MAX
 
     def limit(self, most: int) -> None:
-        """Allow twice as many as the run as it is made, and always some."""
+        """Allow twice as many calls as in the unchanged test, and at least ``ALIKE_MAX``."""
         self._limit = max(ALIKE_MAX, 2 * most)
 
     def is_over(self, call: str, now: datetime) -> bool:
@@ -135,12 +135,12 @@ class RepeatedCalls:
 
     @property
     def is_endless(self) -> bool:
-        """Whether calls of a kind go on although they have been cut off for long."""
+        """Whether the shop repeats a call long after the calls are cut off."""
         return self.most > 2 * self._limit
 
 
 class RehearsedRun:
-    """What a project asks during one run."""
+    """One run of a test: the project asks it for the fault, effect or time of each step."""
 
     def __init__(
         self,
@@ -154,16 +154,16 @@ class RehearsedRun:
     ) -> None:
         """Rehearse a project; ``recorder`` numbers the steps of several projects.
 
-        With ``elsewhere``, webhooks are handled on other threads than the test's.
+        With ``elsewhere``, webhooks are handled on threads other than the test's.
         """
         self.project = project
         self.happened: list[ChangedStep] = []
-        self.changed_at = ""  # where the code is that makes the changed call, if this process has it
+        self.changed_at = ""  # the code with the changed call, if it is in this process
         self.waited_forever: list[str] = []
         self.asked_without_end = ""  # the call that the shop repeats while nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.is_given_up = False  # it takes too long: its next call ends it
+        self.is_given_up = False  # the run takes too long, and ends at its next call
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
@@ -171,8 +171,8 @@ class RehearsedRun:
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_elsewhere = elsewhere
-        self._answers: dict[str, dict[str, bytes]] = {}  # of each order by status, as the shop has seen it
-        self.statuses: dict[str, str] = {}  # of each order, as the shop has last read it; the newest last
+        self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
+        self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
         self._is_on = True
         self._is_resting = False
@@ -180,16 +180,16 @@ class RehearsedRun:
         self._is_acting = False  # an action is running that the test did not ask for
         self._of_another: list[str] = []  # the orders of another customer
         self._is_job_noted = True  # the current run of a job is a step, or no job runs
-        self._is_job_again = False  # the current run of a job is followed by another one
+        self._is_job_again = False  # the current run of a job is repeated
         self._beside: Thread | None = None  # the same job in another process
 
     @property
     def steps(self) -> list[Step]:
-        """What happened so far."""
+        """The steps so far."""
         return list(self._recorder.steps)
 
     def rest(self) -> None:
-        """The test has ended: from now on, only what the shop's jobs read are steps."""
+        """End the test: from now on, only reads by the shop's jobs are steps."""
         self._is_resting = self.pace.is_resting = True
         self.calls.limit(self.calls.most)
 
@@ -197,14 +197,14 @@ class RehearsedRun:
         """Stop recording and changing steps."""
         self._is_on = False
 
-    # What the project asks
+    # Questions of the project
 
     def ends_with(self, path: str) -> bool:
         """Whether a call ends the run: the run was given up, or the shop calls on beyond the limit."""
         return self.is_given_up or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """When a job runs next: one that sees nothing new runs less and less often."""
+        """Return the time of a job's next run: jobs without news run at increasing intervals."""
         return self.pace.next_run(job, limit)
 
     def run_job(self, job: Job) -> str | None:
@@ -221,13 +221,13 @@ class RehearsedRun:
         return (job.run() or problem) if is_twice else problem
 
     def _end_beside(self) -> None:
-        """Wait for the same job in another process."""
+        """Wait for the concurrent run of the same job."""
         beside, self._beside = self._beside, None
         if beside is not None:
             beside.join()
 
     def _note_run(self, job: Job, *, is_changing: bool) -> None:
-        """Count a run as a step, before its first change or after its end."""
+        """Record a run of a job as a step, before its first change or after its end."""
         self._is_job_noted = True
         effect = self._effect(JOB, f"the run of the shop's job {job.name}", JobRun(job.name, is_changing))
         if not isinstance(effect, Repeat):
@@ -245,7 +245,7 @@ class RehearsedRun:
             self._meeting.meet()
 
     def call(self, method: str, path: str) -> Fault | None:
-        """The fault of a call of the shop."""
+        """Return the fault of a call of the shop, if there is one."""
         if self._meeting is not None:
             self._meeting.meet()
         if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
@@ -261,13 +261,13 @@ class RehearsedRun:
         return effect if isinstance(effect, Fault) else None
 
     def _is_news_of_job(self, job: Job, method: str, path: str) -> bool:
-        """Note a call of a job that runs; whether its last run has not made it in the same state."""
+        """Record a call of a running job; return whether the call is new in this state."""
         if kind_of_call(method, path) != READ and not self._is_job_noted:
             self._note_run(job, is_changing=True)
         return self.pace.call(job, f"{method} {path}")
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """What the shop sees of an order: what it has seen in the status before, if that is overtaken."""
+        """Return the response to a read of an order; a stale one is from the order's previous status."""
         seen, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
         if is_stale:
             shown = next((other for other in reversed(seen) if other != status), status)
@@ -282,7 +282,7 @@ class RehearsedRun:
         self.statuses[order_id] = status
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """What happens to an attempt; only first attempts are steps."""
+        """Return the effect on a webhook attempt; only first attempts are steps."""
         self.on_webhook()
         if delivery.next_number > FIRST or delivery.postponed:
             return None
@@ -292,12 +292,12 @@ class RehearsedRun:
         return effect if isinstance(effect, WebhookEffect) else None
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """What somebody does instead of acting so."""
+        """Perform an action, or its replacement in this run."""
         if not self._is_on or self._is_resting or self._is_acting:
             return do(action)
         self.on_act()
         self._let_another_act(order_id, action)
-        caller().begin_waiting()  # whatever is done instead may take long
+        caller().begin_waiting()  # a replacement can take long
         order = self.project.find_order(order_id)
         attempt, before = order.last_transaction, others(self.project, order, self._answers)
         about = OrderAction(
@@ -318,20 +318,20 @@ class RehearsedRun:
             self._is_acting = False
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
-        """What the service decides for an attempt or a refund."""
+        """Return the changed decision of the service on an attempt or a refund, if there is one."""
         methods = ", ".join(sorted(subject.methods))
         label = "the refund" if subject.is_refund else f"the {methods} payment"
         effect = self._effect(ATTEMPT, label, subject)
         return effect if isinstance(effect, Mapping) else None
 
     def waits_forever(self, method: str, path: str) -> None:
-        """A call without a time limit got no answer."""
+        """Record a call without a time limit that got no answer."""
         self.waited_forever.append(f"{method} {short_path(path)}")
 
-    # What the shop's watcher asks
+    # Questions of the shop's watcher
 
     def press(self, method: str, path: str, *, has_number: bool) -> Submission | None:
-        """The test submits a form of the shop: how it is submitted, if it goes another way."""
+        """Record the submission of a form; return the variation of the submission, if there is one."""
         effect = self._effect(PRESS, f"the form {path}", ShopCall(method, path, has_number))
         if isinstance(effect, ChangedNumber):
             return Submission(more=effect.more)
@@ -347,7 +347,7 @@ class RehearsedRun:
         return {order.id for order in self.project.epoch.store.orders_newest_first()}
 
     def _note_another(self, before: set[str], effect: OtherCustomer) -> None:
-        """Note the orders that the other customer has created by submitting a form."""
+        """Record the orders that the other customer created by submitting a form."""
         if effect.pays:
             self._of_another = sorted(self._order_ids() - before)
 
@@ -364,7 +364,7 @@ class RehearsedRun:
             self._is_acting = False
 
     def _effect(self, kind: str, label: str, about: StepDetails) -> VariationEffect | None:
-        """What happens to the next step of a kind; None if it goes as it does."""
+        """Record the next step of a kind; return its effect, or None if the step is unchanged."""
         job = self.project.epoch.jobs.running
         is_first_read = job is not None and job.runs == 1 and kind == READ
         if not self._is_on or (self._is_resting and not is_first_read):
@@ -385,10 +385,10 @@ REPORTS: Final = (".html", ".htm", ".json")
 
 
 def seconds_of(text: str) -> float:
-    """Read a time such as ``60s`` or ``10m``.
+    """Parse a duration such as ``60s`` or ``10m``; return seconds.
 
     Raises:
-        ValueError: it is none, or no time above zero that ends.
+        ValueError: the text is not a duration above zero and below infinity.
     """
     number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
     try:
@@ -401,12 +401,12 @@ def seconds_of(text: str) -> float:
 
 
 def check_report(name: str) -> None:
-    """Check the name of a report.
+    """Validate the file name of a report.
 
     Raises:
-        ValueError: it is neither that of a page nor of JSON, or its folder is not there.
+        ValueError: the file is neither HTML nor JSON, or its folder does not exist.
     """
     if Path(name).suffix not in REPORTS:
         raise ValueError(f"takes an .html or a .json file, not {name!r}")
     if not Path(name).absolute().parent.is_dir():
-        raise ValueError(f"takes a file in a folder that is there, not {name!r}")
+        raise ValueError(f"takes a file in an existing folder, not {name!r}")

@@ -26,7 +26,7 @@ SURPLUS_CENTS: Final = 100
 MOMENT: Final = Period.parse("PT1S")
 LAST_MOMENT: Final = timedelta(seconds=1)
 CHANGED: Final = "Changed by hand"
-ORDER_PART: Final = 3  # of /v1/orders/<id>/…
+ORDER_PART: Final = 3  # the position of the id in the split path /v1/orders/<id>/…
 
 
 class Scene(NamedTuple):
@@ -42,17 +42,17 @@ class Scene(NamedTuple):
 
     @property
     def order(self) -> Order:
-        """The order as it is now."""
+        """The current order."""
         return self.project.find_order(self.order_id)
 
     def acts(self, action: Action | None = None) -> Order:
-        """Act; if the state refuses it, nothing happens."""
+        """Perform the action, if the state of the order allows it."""
         with suppress(Refusal):
             return self.do(action or self.action)
         return self.order
 
     def acts_after(self, action: str) -> Order:
-        """The customer does something else, chooses the same method again, and then acts."""
+        """Perform another action, choose the same method again, and then perform the action."""
         attempt = self.acts(Action(CUSTOMER, action)).last_transaction
         if attempt is not None:
             again = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
@@ -61,7 +61,7 @@ class Scene(NamedTuple):
         return self.acts()
 
     def sends(self, more_cents: int) -> Order:
-        """Act with another amount, if there is something to send."""
+        """Send another amount, if it is positive."""
         cents = (self.action.amount_cents or self.order.amount_cents) + more_cents
         return self.acts(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
 
@@ -73,20 +73,20 @@ class Scene(NamedTuple):
             advance(self.project, lambda now: max(now, until))
 
     def returns(self, tabs: int) -> Order:
-        """The customer comes back to the shop."""
+        """Return to the shop in some tabs."""
         if self.visit is not None:
             self.visit(self.order, tabs)
         return self.order
 
     def acts_and_returns(self, tabs: int) -> Order:
-        """Act, and be back before the webhook, which waits until this call has ended."""
+        """Act, and return to the shop before the webhook, which waits for the end of this call."""
         order = self.acts()
         self.returns(tabs)
         return order
 
 
 def _let_webhooks_go(project: "Project") -> None:
-    """Let webhooks go before the end of this request: an advance waits for them."""
+    """Release the webhooks before the end of this request: an advance waits for them."""
     held = caller().held
     if held is not None:
         project.release(held)
@@ -108,7 +108,7 @@ def after_expiry(scene: Scene) -> Order:
 
 
 def at_last_moment(scene: Scene) -> Order:
-    """They act a second before the expiry."""
+    """Perform the action a second before the expiry."""
     ends = _expiries(scene.order)
     if ends:
         scene.passes(min(ends) - LAST_MOMENT)
@@ -116,7 +116,7 @@ def at_last_moment(scene: Scene) -> Order:
 
 
 def after_earlier(scene: Scene) -> Order:
-    """They act once an earlier attempt has expired, if theirs has not."""
+    """Perform the action after the expiry of an earlier order, if this order is still valid."""
     ends = [end for other in scene.others for end in _expiries(other)]
     if ends and min(ends) < min(_expiries(scene.order), default=min(ends)):
         scene.passes(MOMENT.after(min(ends)))
@@ -124,13 +124,13 @@ def after_earlier(scene: Scene) -> Order:
 
 
 def twice(scene: Scene) -> Order:
-    """Act twice."""
+    """Perform the action twice."""
     scene.acts()
     return scene.acts()
 
 
 def others(project: "Project", order: Order, known: Container[str]) -> list[Order]:
-    """The earlier orders that are still open; if the response was lost, nobody knows the page."""
+    """Return the earlier open orders, except those whose response was lost: the customer has no page."""
     orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
@@ -144,19 +144,19 @@ def on_earlier(scene: Scene, action: str) -> Order:
 
 
 def acts_and(scene: Scene, action: str) -> Order:
-    """Act, and also pay or cancel on the pages of earlier orders."""
+    """Perform the action, and also pay or cancel on the pages of earlier orders."""
     scene.acts()
     return on_earlier(scene, action)
 
 
 def earlier_first(scene: Scene) -> Order:
-    """Pay on the pages of earlier orders, then act."""
+    """Pay on the pages of earlier orders, then perform the action."""
     on_earlier(scene, "pay")
     return scene.acts()
 
 
 def lapses(scene: Scene) -> Order:
-    """They act; then the authorization runs out."""
+    """Perform the action, and let the authorization expire."""
     attempt = scene.acts().last_transaction
     if attempt is not None and attempt.authorization is not None:
         scene.passes(MOMENT.after(attempt.authorization.expires_at))
@@ -164,7 +164,7 @@ def lapses(scene: Scene) -> Order:
 
 
 def restarted(scene: Scene) -> Order:
-    """They act; then the shop is restarted."""
+    """Perform the action, and restart the shop."""
     order = scene.acts()
     _let_webhooks_go(scene.project)
     scene.project.settle(SETTLE_SECONDS)
@@ -196,7 +196,7 @@ SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
 
 
 def played(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
-    """The order, after somebody has done something else."""
+    """Perform a replacement of the action; return the order."""
     if isinstance(effect, Action):
         return scene.acts(effect)
     if isinstance(effect, ReplacementScene):
@@ -207,7 +207,7 @@ def played(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
 
 
 def _expire(project: "Project", order: Order) -> None:
-    """The authorization expires while the shop calls; its webhooks and jobs come after the call."""
+    """Expire the authorization during a call; the webhooks and jobs run after the call."""
     attempt = order.last_transaction
     if attempt is None or attempt.authorization is None or project.epoch.is_advancing:
         return
@@ -220,7 +220,7 @@ def _expire(project: "Project", order: Order) -> None:
 
 
 def _by_hand(project: "Project", order: Order, action: str) -> None:
-    """The merchant captures or voids in the back office what the authorization has."""
+    """Capture or void the rest of the authorization, as the merchant in the back office."""
     attempt = order.last_transaction
     if attempt is not None and attempt.authorization is not None:
         act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
@@ -235,6 +235,6 @@ HAPPENINGS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
 
 
 def happen(effect: PriorEvent, project: "Project", path: str) -> None:
-    """Let something happen to the order of a call before it is answered; do nothing if it is refused."""
+    """Apply an event to the order of a call before the answer, if the order's state allows it."""
     with suppress(Refusal, IndexError):
         HAPPENINGS[effect](project, project.find_order(path.split("/")[ORDER_PART]))

@@ -1,4 +1,4 @@
-"""Explores a shop that has no tests: a customer buys again and again, with one thing changed at a time."""
+"""Explores a shop without tests: a customer repeats a purchase, with one change at a time."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,7 +27,7 @@ VIEWPORT: Final[ViewportSize] = {"width": 960, "height": 540}
 
 
 class ExploredShop(NamedTuple):
-    """What the variations of a purchase have shown, and what to remember of them."""
+    """The results of a purchase's variations, and the data to remember for the next run."""
 
     explored: Explored
     remembered: Remembered
@@ -35,7 +35,7 @@ class ExploredShop(NamedTuple):
 
 
 class ShopInBrowser:
-    """A shop that runs, and uses a project of a server in this process."""
+    """A running shop that uses a project of a server in this process."""
 
     def __init__(self, url: str, buy: Buy, project: Project, sandbox: str, outside: Outside) -> None:
         self.url = url
@@ -56,14 +56,14 @@ class ShopInBrowser:
         progress: Progress,
         remembered: Remembered | None = None,
     ) -> ExploredShop:
-        """Buy as it is, then in its variations, as long as there is time.
+        """Make the unchanged purchase, then its variations until the end of the budget.
 
         Raises:
-            BuyFails: the purchase does not work as it is, or the shop does not use the sandbox.
+            BuyFails: the unchanged purchase fails, or the shop does not use the sandbox.
         """
         begun = monotonic_seconds()
         until_seconds = begun + budget_seconds
-        progress.say(f"buys as it is in {self.url}, along {self._buy.file}")
+        progress.say(f"makes the unchanged purchase in {self.url}, along {self._buy.file}")
         baseline = self._as_it_is(browser)
         tried = TriedVariations(baseline, remembered)
         left = duration(until_seconds - monotonic_seconds())

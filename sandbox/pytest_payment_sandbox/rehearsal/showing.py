@@ -1,6 +1,6 @@
-"""What the shop shows to its customers at rest: the pages to which they return, and its mails.
+"""The output of an idle shop to its customers: the return pages, and the mails.
 
-It judges shops without books. Two texts are the same if they are equal without numbers, dates and tokens.
+It is the verdict on shops without books. Texts are compared without numbers, dates and tokens.
 """
 
 import re
@@ -39,7 +39,7 @@ _NUMBERS: Final = re.compile(rf"{ONE}(?:[\s.,:/+-]*{ONE})*")
 
 
 def normalized(text: str) -> str:
-    """A text as a customer reads it, without numbers, dates and tokens."""
+    """Return the visible text of a page or mail, without numbers, dates and tokens."""
     seen = unescape(_UNSEEN.sub(" ", text))
     alike = _TOKENS.sub(_token, _NAMES.sub(ONE, seen))
     return " ".join(_NUMBERS.sub(ONE, alike).split())
@@ -55,19 +55,19 @@ class ShownPage(NamedTuple):
     """A page about one order; ``text`` is None if it differs at each request."""
 
     path: str
-    is_paid: bool | None  # None: partly, or paid and given back
+    is_paid: bool | None  # None: paid in part, or refunded
     text: str | None
 
 
 class Mails(NamedTuple):
-    """The mails of a run, and how many of them there were when somebody acted for the first time."""
+    """The mails of a run, and the number of those before the first action."""
 
     texts: Sequence[str]
     early: int
 
     @property
     def later(self) -> Counter[str]:
-        """Those that came afterwards: they may tell that the customer has paid."""
+        """The mails after the first action, which can confirm a payment."""
         return Counter(self.texts[self.early :])
 
 
@@ -80,7 +80,7 @@ class SentMail(Protocol):
 
 
 class MailBox:
-    """Collects the mails of one run: Django's outbox in tests, and what Flask-Mail dispatches."""
+    """Collects the mails of one run: Django's outbox in tests, and the mails of Flask-Mail."""
 
     def __init__(self) -> None:
         self._dispatched: list[SentMail] = []
@@ -89,7 +89,7 @@ class MailBox:
         self._connect()
 
     def _connect(self) -> None:
-        """Listen to Flask-Mail, once the shop has loaded it."""
+        """Subscribe to Flask-Mail, if the shop has loaded it."""
         if self._signal is None:
             self._signal = getattr(sys.modules.get(FLASK), "email_dispatched", None)
             if self._signal is not None:
@@ -99,18 +99,18 @@ class MailBox:
         self._dispatched.append(message)
 
     def mark(self) -> None:
-        """Somebody acts; the first time counts."""
+        """Record the time of the first action."""
         self._connect()
         if self._early is None:
             self._early = len(self.texts())
 
     @property
     def early(self) -> int:
-        """How many mails there were before somebody acted."""
+        """The number of mails before the first action."""
         return self._early or 0
 
     def texts(self) -> list[str]:
-        """The mails so far: receivers, subject and text."""
+        """Return the mails so far: receivers, subject and text."""
         outbox: Iterable[SentMail] = getattr(sys.modules.get(DJANGO), "outbox", ())
         return [
             f"{', '.join(each.recipients() if callable(each.recipients) else each.recipients)}: "
@@ -125,7 +125,7 @@ class MailBox:
 
 
 class Showing(NamedTuple):
-    """What a shop shows at rest."""
+    """The pages and mails of an idle shop."""
 
     pages: Sequence[ShownPage] = ()
     mails: Mails = Mails((), 0)
@@ -134,11 +134,11 @@ class Showing(NamedTuple):
 NOTHING_SHOWN: Final = Showing()
 
 Get = Callable[[str], str | None]
-"""Requests an address from the shop as a customer would; None if there is no page."""
+"""Requests a page of the shop as a customer; returns None if the page does not exist."""
 
 
 def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
-    """The pages to which customers return, and those at ``paths``; the first time each is requested twice."""
+    """Return the return pages and those at ``paths``; in the first run, each is requested twice."""
     orders = [each for each in project.epoch.store.orders_newest_first() if not each.is_refund][::-1]
     truths = truths_of(project)
     asked = [
@@ -184,9 +184,9 @@ def _is_paid(truths: Mapping[str, Truth], order: Order) -> bool | None:
 def shown_wrong(
     now: Showing, before: Showing, changes: Sequence[ChangedStep], *, is_same_money: bool
 ) -> Iterator[BookProblem]:
-    """What the shop should show differently, or just as in the test as it is.
+    """Find pages and mails that must differ between payers and others, or must equal the unchanged test's.
 
-    After a change that must not matter, it shows the same, if the same was paid, captured and refunded.
+    They must equal those if the changes are harmless, and the same was paid, captured and refunded.
     """
     yield from _same_to_all(now, before)
     if is_same_money and changes and all(changed.change.traits & SAME_END for changed in changes):
@@ -194,7 +194,7 @@ def shown_wrong(
 
 
 def _same_to_all(now: Showing, before: Showing) -> Iterator[BookProblem]:
-    paid = _shown_to_payers(before) - _shown_to_payers(now)  # of the same run: an earlier try of a purchase
+    paid = _shown_to_payers(before) - _shown_to_payers(now)  # less an earlier order
     for page in now.pages:
         if page.is_paid is False and (page.path, page.text) in paid:
             yield BookProblem(

@@ -1,7 +1,7 @@
-"""Rehearses a suite in any language: it runs again and again against a server of its own.
+"""Rehearses a suite in any language: runs it repeatedly, each time against a new server.
 
-Each test that a helper announces varies the steps of its own project, and is judged on its own; one run plays
-a variation of each. All that no test is announced for is one more test, whose verdict is the exit code.
+Each test that a helper announces varies the steps of its own project, and has its own verdict; one run has
+a variation of each test. All projects without a test count as one more test, with the exit code as verdict.
 """
 
 import os
@@ -33,28 +33,28 @@ from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import Remembered, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
-SECONDS_MORE: Final = 20.0  # than the first run took, for a run in which something hangs
-OUTPUT_MAX: Final = 4000  # characters that are shown
+SECONDS_MORE: Final = 20.0  # the time limit of a run, beyond the duration of the first one
+OUTPUT_MAX: Final = 4000  # characters in a report
 SEED: Final = 7
 CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
 NOTHING: Final = "the suite made no call to SANDBOX_URL, so there is nothing to change"
 WHOLE: Final = ""
-"""The name of all that no test is announced for."""
+"""The name of the test of all projects that no helper announced."""
 TEST: Final = "{test}"
-NUMBER: Final = re.compile(r" #\d+$")  # of a second test with the same name
+NUMBER: Final = re.compile(r" #\d+$")  # the suffix of a second test with the same name
 SPECIAL: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
 
 Explore = Callable[[Callable[[ChangedSteps], Ran]], Explored]
-"""Explores one test, given how a variation of it is run."""
+"""Explores one test with a function that runs a variation."""
 
 
 class NoMoreRuns(Exception):
-    """No more variations are run."""
+    """The rehearsal ends, and runs no more variations."""
 
 
 class SharedRuns:
-    """Lets each test be explored on a thread of its own; their variations are collected for the next run."""
+    """Explores each test on a thread of its own, and collects their variations for the next run."""
 
     def __init__(self, explorations: Mapping[str, Explore]) -> None:
         self._changed = Condition()
@@ -83,7 +83,7 @@ class SharedRuns:
         return asked
 
     def answer(self, test: str, ran: Ran) -> None:
-        """Hand a test what its variation has shown."""
+        """Pass the result of a variation to the exploration of its test."""
         with self._changed:
             self._answers[test] = ran
             self._changed.notify_all()
@@ -94,7 +94,7 @@ class SharedRuns:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the explorations; each reports what it has tried until now."""
+        """End the explorations; each reports its results so far."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -122,14 +122,14 @@ class SharedRuns:
 
 
 class SuiteFails(Exception):
-    """The suite cannot be rehearsed as it is; the text says why, with the end of what it printed."""
+    """The suite cannot be rehearsed; the message has the reason, and the end of the suite's output."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is rehearsed: the tests whose names contain ``test``, and the variations ``only``, or all of them.
+    """The scope of a rehearsal: tests whose names contain ``test``, and the variations ``only``, or all.
 
-    ``one`` is the command that runs a single test, with ``{test}`` where its name belongs.
+    ``one`` is the command that runs a single test, with ``{test}`` in place of its name.
     """
 
     budget_seconds: float
@@ -148,7 +148,7 @@ class SuiteExplored(NamedTuple):
 
 
 class _SuiteRun:
-    """One run of the suite: every project of it is rehearsed."""
+    """One run of the suite, in which every project is rehearsed."""
 
     def __init__(
         self, varied: Mapping[str, ChangedSteps], memories: Mapping[str, TestMemory], outside: Outside
@@ -163,19 +163,19 @@ class _SuiteRun:
         self._projects: dict[str, Project] = {}
         self._keys: dict[str, AnnouncedTest] = {}
 
-    # What the server asks
+    # Calls of the server
 
     def opened(self, project: Project) -> None:
-        """A project was created: unless a test is announced for it, it belongs to the whole suite."""
+        """Rehearse a new project as a part of the whole suite, until a helper announces its test."""
         run = RehearsedRun(project, self._varied.get(WHOLE, ()), recorder=self.recorder)
         project.rehearse(run)
         self._projects[project.project_id] = project
         self.runs.append(run)
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
-        """A request belongs to no project."""
+        """Ignore a request without a project."""
 
-    # What the helpers say
+    # Calls of the helpers
 
     def begins(self, project_id: str, test: str) -> str:
         """Register the test of a project; a second test of the same name gets a number."""
@@ -194,15 +194,15 @@ class _SuiteRun:
         return name
 
     def ends(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
-        """A test has ended: judge it."""
+        """Judge a test that has ended."""
         test = self._keys.get(project_id)
         if test is not None:
             test.judge(ending, conversation, {"SANDBOX_URL": self.url})
 
-    # What the run has shown
+    # Results of the run
 
     def rans(self, failure: str | None) -> dict[str, Ran]:
-        """What each test has shown, if it has ended, and what the rest has."""
+        """Return the results of all finished tests, and of the projects without a test."""
         rans = {name: test.ran for name, test in self.tests.items() if test.is_judged}
         if any(run.has_steps for run in self.runs) or not self.tests:
             rans[WHOLE] = self._rest(failure)
@@ -222,7 +222,7 @@ class _SuiteRun:
         return Ran(judged, steps, happened, timeline, svg(sequence(happenings), is_file=True))
 
     def add_leaks(self, output: str) -> None:
-        """Look for the secrets of each test in what the suite has printed."""
+        """Look for the secrets of each test in the suite's output."""
         for test in self.tests.values():
             if test.is_judged and all(problem.kind != SECRET for problem in test.ran.judged.problems):
                 test.ran.judged.problems.extend(leaks_in_output(test.project, [output]))
@@ -237,18 +237,18 @@ class Suite:
         self._progress = progress
         self._memories: dict[str, TestMemory] = {}
         self._tried: dict[str, TriedVariations] = {}
-        self._problems: set[tuple[str, str]] = set()  # the kinds of each test
-        self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that were played beside others
+        self._problems: set[tuple[str, str]] = set()  # each with its test and kind
+        self._shared: set[tuple[str, ChangedSteps]] = set()  # those that ran together
         self._limit_seconds: float | None = None
         self._suite_seconds = self._one_seconds = 0.0
         self._plan = Plan(0.0)
         self._until_seconds = 0.0
 
     def explore(self, plan: Plan) -> SuiteExplored:
-        """Run it as it is, then in its variations, as long as there is time.
+        """Run the unchanged suite, then its variations until the end of the budget.
 
         Raises:
-            SuiteFails: it fails as it is, does not use the sandbox, or has no such test.
+            SuiteFails: the unchanged suite fails, makes no call to the sandbox, or lacks the selected test.
             OSError: the command cannot be run.
         """
         self._plan = plan
@@ -274,7 +274,7 @@ class Suite:
         return SuiteExplored({name: explored[name] for name in baselines}, remembered, is_stopped)
 
     def _as_it_is(self) -> dict[str, Ran]:
-        self._progress.say(f"runs the suite as it is: {shlex.join(self._command)}")
+        self._progress.say(f"runs the unchanged suite: {shlex.join(self._command)}")
         begun = monotonic_seconds()
         run, failure = self._execute({}, self._command)
         self._suite_seconds = monotonic_seconds() - begun
@@ -291,7 +291,7 @@ class Suite:
         wanted = self._plan.test
         chosen = {name: ran for name, ran in baselines.items() if wanted in name} if wanted else baselines
         if not chosen:
-            names = ", ".join(repr(name) for name in baselines if name) or "none of them has a name"
+            names = ", ".join(repr(name) for name in baselines if name) or "no test has a name"
             raise SuiteFails(f"no test has {wanted!r} in its name; there are: {names}")
         return chosen
 
@@ -327,9 +327,9 @@ class Suite:
         return ran
 
     def _groups(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
-        """The variations that one run plays: those of all tests, or of one if that takes less time.
+        """Group variations into runs: those of all tests together, or one by one if that takes less time.
 
-        What no test is announced for is judged by the exit code, so it is varied alone.
+        The projects without a test are varied alone, because the exit code is their verdict.
         """
         announced = {name: variation for name, variation in batch.items() if name != WHOLE}
         is_single = self._plan.one is not None and (self._one_seconds * len(announced) < self._suite_seconds)
@@ -363,13 +363,13 @@ class Suite:
         return [word.replace(TEST, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
 
     def _confirmed(self, name: str, explored: Explored) -> Explored:
-        """Play findings again alone, if they were found beside variations of other tests."""
+        """Rerun findings alone if they occurred together with variations of other tests."""
         findings, notes = [], [*explored.notes]
         for finding in explored.findings:
             if (name, finding.variation) in self._shared:
                 ran = self._played({name: finding.variation})[name]
                 if all(problem.kind != finding.problem.kind for problem in ran.judged.problems):
-                    notes.append(f"{finding.name} was a problem only beside variations of other tests")
+                    notes.append(f"{finding.name} was a problem only together with variations of other tests")
                     continue
             findings.append(finding)
         return explored._replace(findings=findings, notes=notes)
@@ -390,7 +390,7 @@ class Suite:
         return run, failure
 
     def _ran(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
-        """Run a command; return why it failed, if it did, and what it printed."""
+        """Run a command; return the reason if it failed, and its output."""
         environment = {"SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key", "SANDBOX_REHEARSAL": endpoint}
         with subprocess.Popen(
             command,
@@ -414,7 +414,7 @@ class Suite:
 
 
 def _usable(run: _SuiteRun, rans: Mapping[str, Ran]) -> dict[str, Ran]:
-    """The tests of the unchanged suite that can be varied."""
+    """Return the tests of the unchanged suite that can be varied."""
     usable = {name: ran for name, ran in rans.items() if ran.steps}
     problems = [test.error for test in run.tests.values() if test.error]
     if problems or not usable:
@@ -423,13 +423,13 @@ def _usable(run: _SuiteRun, rans: Mapping[str, Ran]) -> dict[str, Ran]:
 
 
 def pattern_of(test: str) -> str:
-    """The regular expression by which runners select a test; those of node:test know no names of suites."""
+    """Return the regular expression that selects a test in its runner, without suites for node:test."""
     name = NUMBER.sub("", test).rpartition(" > ")[2]
     return SPECIAL.sub(r"\\\g<0>", name)
 
 
 def _end_group(process: "subprocess.Popen[str]") -> None:
-    """End a program, and those that it has started and not ended."""
+    """Kill a program and the processes that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
