@@ -265,6 +265,6 @@ def test_a_server_that_dies_meanwhile_is_told_with_what_is_left() -> None:
         session.request = dying  # type: ignore[method-assign, assignment]
         own.service.pause = lambda seconds: None
         with pytest.raises(
-            NotVerified, match=r"answers no more: .*; these orders are left there: [0-9a-f-]{36}"
+            NotVerified, match=r"answers no more: .*; these orders remain there: [0-9a-f-]{36}"
         ):
             verify(own.service, live=False)
