@@ -61,13 +61,9 @@ method_names = click.option(
 )
 @click.option("--url", required=True, help="The server: the provider's test mode, or another sandbox.")
 @click.option("--key", required=True, envvar="SANDBOX_API_KEY", help="The API key of a test account.")
-@click.option(
-    "--against", metavar="URL", help="A running sandbox to compare with; by default, verify starts one."
-)
+@click.option("--against", metavar="URL", help="A running sandbox to compare with; by default, a new one.")
 @click.option("--against-key", default="sandbox-key", show_default=True, help="The API key of that sandbox.")
-@click.option(
-    "--differences", type=a_file, help="Write settings that reproduce the differences to this file."
-)
+@click.option("--differences", type=a_file, help="Write settings that reproduce the differences here.")
 @click.option("--clean-up", is_flag=True, help="Only clean up what earlier runs left on this server.")
 @click.option("--yes-live", is_flag=True, help="Continue in live mode, without moving money.")
 @click.option(
@@ -78,9 +74,7 @@ method_names = click.option(
 )
 @click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser where a program cannot pay.")
 @click.option("--webhook-url", help="The public URL at which the server reaches this machine with webhooks.")
-@click.option(
-    "--webhook-port", type=Port(0, 65535), default=0, help="The local port for webhooks; 0: any free port."
-)
+@click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free port.")
 @click.option("--patient", is_flag=True, help="Wait for retried webhooks, too: half an hour more.")
 @click.option("--ca", type=a_file, help="File of the certificates to trust for https.")
 @method_names
@@ -194,9 +188,7 @@ def _ended_politely(service: "Service") -> Iterator[None]:
 
 @click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")
 @click.argument("file", type=a_file)
-@click.option(
-    "--differences", type=a_file, help="Write settings that reproduce the differences to this file."
-)
+@click.option("--differences", type=a_file, help="Write settings that reproduce the differences here.")
 @method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @format_option
@@ -248,9 +240,7 @@ def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> li
         copied = count - len(compared.not_copied)
         report.append(f"{file} reproduces {copied} of {count}: payment-sandbox serve --project {file}")
     elif count:
-        report.append(
-            f"--differences {DIFFERENCES} writes settings for a sandbox that behaves like this server"
-        )
+        report.append(f"--differences {DIFFERENCES} writes settings for a sandbox with this behaviour")
     return report
 
 
