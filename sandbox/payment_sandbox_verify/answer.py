@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class _Missing:
-    """What a field that is not there has for a value."""
+    """The type of the value of an absent field."""
 
     def __repr__(self) -> str:
         return "missing"
@@ -22,14 +22,14 @@ class _Missing:
 MISSING: Final = _Missing()
 SUCCESS: Final = range(200, 300)
 DEPTH_MAX: Final = 100
-EACH_ITS_OWN: Final = re.compile(  # in linear time: a text may be long
+EACH_ITS_OWN: Final = re.compile(  # takes linear time, as a text may be long
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
 )
 STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class ServiceAnswer(NamedTuple):
-    """One call and its answer; ``data`` is the parsed body, None if it is no JSON."""
+    """One call and its answer; ``data`` is the parsed body, None if it is not JSON."""
 
     method: str
     path: str
@@ -39,36 +39,36 @@ class ServiceAnswer(NamedTuple):
     data: Any
     content: bytes = b""
     asked: tuple[Any, ...] = ()
-    """Which question it answers: equal for the answers of two services to the same call of the same probe."""
+    """The key of the call: equal for the answers of two services to the same call of the same probe."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the call was answered with 2xx."""
+        """Whether the status is 2xx."""
         return self.status in SUCCESS
 
     @property
     def summary(self) -> str:
-        """The answer in a few words."""
+        """The status and error type, as text."""
         error = self.at("error.type")
         return f"answered {self.status}{'' if error is MISSING else f' {error}'}"
 
     @property
     def call(self) -> str:
-        """The call in a few words."""
+        """The method and path, as text."""
         return f"{self.method} {self.path}"
 
     def at(self, place: str) -> Any:
-        """The value at a place such as ``transactions[0].status``; ``MISSING`` if there is none."""
+        """Return the value at a path such as ``transactions[0].status``, or ``MISSING``."""
         return value_at(self.data, place)
 
     def listed(self, place: str) -> list[Any]:
-        """The list at a place; an empty one if there is none."""
+        """Return the list at a path, or an empty list."""
         value = self.at(place)
         return value if isinstance(value, list) else []
 
 
 def value_at(data: Any, place: str) -> Any:
-    """The value at a place in a JSON document; ``MISSING`` if there is none."""
+    """Return the value at a path in a JSON document, or ``MISSING``."""
     value = data
     for index, key in STEP.findall(place):
         try:
@@ -79,17 +79,17 @@ def value_at(data: Any, place: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value, or None where there is none."""
+    """Replace ``MISSING`` by None."""
     return None if value is MISSING else value
 
 
 def anonymous(text: str) -> str:
-    """A text without what is another at each service: identifiers, addresses, times."""
+    """Remove from a text what differs between services: identifiers, URLs, and times."""
     return EACH_ITS_OWN.sub("", UUID.sub("", text))
 
 
 def parsed(content: bytes) -> Any:
-    """The JSON in a body; None if it is none, or goes too deep."""
+    """Parse a JSON body; return None if it is malformed or nested too deeply."""
     try:
         data = json.loads(content)
         return None if nests_deeper(content, data, DEPTH_MAX) else data

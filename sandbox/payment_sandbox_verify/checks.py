@@ -1,4 +1,4 @@
-"""What probes tell: a check of one rule, and how to make one from an answer."""
+"""The results of probes: a check of one rule, and functions that check an answer."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -14,15 +14,15 @@ STATUSES_RULE: Final = "SET-08"
 
 
 class CannotTell(Exception):
-    """A rule could not be checked; the message says why."""
+    """A rule could not be checked; the message is the reason."""
 
 
 class NotVerified(Exception):
-    """The service cannot be verified at all; the text says why."""
+    """The service cannot be verified at all; the text is the reason."""
 
 
 class Check(NamedTuple):
-    """Whether a rule holds, and what was seen; ``refusal`` is the answer that refuses, if it is about one."""
+    """Whether a rule holds, and the observed violation; ``refusal`` is the answer if it is an error."""
 
     rule: str
     holds: bool
@@ -34,7 +34,7 @@ Checks = Iterator[Check]
 
 
 class ValueKind(NamedTuple):
-    """A kind of value, in words, and what is one."""
+    """A kind of value: its description, and a predicate."""
 
     words: str
     fits: Callable[[Any], bool]

@@ -1,4 +1,4 @@
-"""The commands that hold another server, or its recorded traffic, against the sandbox."""
+"""The commands that compare another server, or its recorded traffic, with the sandbox."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 
 
 def _names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Read ``bank-redirect-nl=my-bank-button``."""
+    """Parse values such as ``bank-redirect-nl=my-bank-button``."""
     from payment_sandbox.methods import NAMES
 
     names: dict[str, str] = {}
@@ -37,10 +37,10 @@ def _names(context: click.Context, parameter: click.Parameter, given: tuple[str,
         name, _, theirs = text.partition("=")
         if name not in NAMES or not theirs:
             raise click.BadParameter(
-                f"{text!r} is not such as bank-redirect-nl=my-bank-button; methods are {', '.join(NAMES)}"
+                f"{text!r} is not of the form bank-redirect-nl=my-bank-button; methods are {', '.join(NAMES)}"
             )
         if theirs in names.values():
-            raise click.BadParameter(f"{theirs!r} is the name of one method only")
+            raise click.BadParameter(f"{theirs!r} can be the name of only one method")
         names[name] = theirs
     return names
 
@@ -61,22 +61,22 @@ method_names = click.option(
 )
 @click.option("--url", required=True, help="The server: the provider's test mode, or another sandbox.")
 @click.option("--key", required=True, envvar="SANDBOX_API_KEY", help="The API key of a test account.")
-@click.option("--against", metavar="URL", help="A running sandbox to compare with, not one of its own.")
-@click.option("--against-key", default="sandbox-key", show_default=True, help="The API key there.")
-@click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@click.option("--against", metavar="URL", help="A running sandbox to compare with; by default, a new one.")
+@click.option("--against-key", default="sandbox-key", show_default=True, help="The API key of that sandbox.")
+@click.option("--differences", type=a_file, help="Write settings that reproduce the differences here.")
 @click.option("--clean-up", is_flag=True, help="Only clean up what earlier runs left on this server.")
 @click.option("--yes-live", is_flag=True, help="Continue in live mode, without moving money.")
 @click.option(
     "--test", "is_test", is_flag=True, help="The server is in test mode, but its orders have no flag for it."
 )
 @click.option(
-    "--rate", type=SecondsOption(0.1, 1000), help="Calls a second at most: 5, or no limit for this machine."
+    "--rate", type=SecondsOption(0.1, 1000), help="The most calls per second: 5, or no limit on this machine."
 )
-@click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser, where a program cannot.")
-@click.option("--webhook-url", help="Where the server reaches this machine with webhooks.")
-@click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free one.")
-@click.option("--patient", is_flag=True, help="Wait for webhooks that come again, too: half an hour more.")
-@click.option("--ca", type=a_file, help="Certificates to trust for https.")
+@click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser where a program cannot pay.")
+@click.option("--webhook-url", help="The public URL at which the server reaches this machine with webhooks.")
+@click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free port.")
+@click.option("--patient", is_flag=True, help="Wait for retried webhooks, too: half an hour more.")
+@click.option("--ca", type=a_file, help="File of the certificates to trust for https.")
 @method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @format_option
@@ -95,14 +95,14 @@ def verify(
 ) -> None:
     """Check a server of this API against every rule that a caller can observe, and list the differences.
 
-    It makes test orders, and cancels or refunds them again; it stops if they are not test orders. The exit
-    code is 1 if a rule differs.
+    The command creates test orders and cancels or refunds them; it stops if they are not test orders. The
+    exit code is 1 if a rule differs.
     """
     from payment_sandbox_verify.checks import NotVerified
     from payment_sandbox_verify.comparing import compare
 
     if differences is not None and not differences.absolute().parent.is_dir():
-        fail(f"cannot write {differences}: its folder is not there")
+        fail(f"cannot write {differences}: its folder does not exist")
     with (
         _service("--url", url, key, how) as service,
         _beside(against, against_key, how) as other,
@@ -119,20 +119,20 @@ def verify(
 
 
 def _is_live(service: "Service", *, is_test: bool, yes_live: bool) -> bool:
-    """Whether it may be live mode; ends the command if nobody said that this is meant."""
+    """Whether the server may be in live mode; exits unless the options allow that."""
     from payment_sandbox_verify.verifying import is_live
 
     told = is_live(service)
     if told is None and not (is_test or yes_live):
-        fail(f"{service.url} does not say whether its orders are tests: add --test, or --yes-live")
+        fail(f"the orders of {service.url} have no flag for test mode: add --test, or --yes-live")
     live = not is_test if told is None else told
     if live and not yes_live:
-        fail(f"{service.url} makes no test orders; if this may be live mode, add --yes-live")
+        fail(f"{service.url} makes no test orders; to continue in live mode, add --yes-live")
     return live
 
 
 def _progress() -> "Progress | None":
-    """Say on a terminal how far it is, and how long it takes."""
+    """Return a callback that shows progress and remaining time, if stderr is a terminal."""
     from payment_sandbox.serving.realtime import monotonic_seconds
 
     if not sys.stderr.isatty():
@@ -148,14 +148,14 @@ def _progress() -> "Progress | None":
 
 
 def _clean_up(service: "Service") -> NoReturn:
-    """Take back what earlier runs have left, and exit."""
+    """Cancel or refund the orders of earlier runs, and exit."""
     from payment_sandbox_verify.service import MARK, REFUNDED
 
     count = len(service.made.read())
     remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
     say(f"{count - len(remaining)} of {count} orders are cleaned up")
     if service.made.is_unsure:
-        say(f"one more may be left: a run ended while it asked for it; its description is {MARK!r}")
+        say(f"one more may be left: a run ended before the server answered; its description is {MARK!r}")
     for order_id, left in remaining.items():
         say(f"{order_id}: {left}")
     sys.exit(1 if remaining else 0)
@@ -163,7 +163,7 @@ def _clean_up(service: "Service") -> NoReturn:
 
 @contextmanager
 def _ended_politely(service: "Service") -> Iterator[None]:
-    """Clean up after an interrupt, too; the file lists the orders that are left."""
+    """Stop at an interrupt between two calls; the file lists the remaining orders."""
     from payment_sandbox_verify.made import Made, made_file
 
     service.made = Made(service.url, made_file())
@@ -178,7 +178,7 @@ def _ended_politely(service: "Service") -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         count = len(service.made.orders)
-        rest = f"{count} orders are left; {CLEAN_UP.format(url=service.url)}" if count else "nothing is left"
+        rest = f"{count} orders remain; {CLEAN_UP.format(url=service.url)}" if count else "no orders remain"
         fail(f"stopped; {rest}")
     finally:
         service.made.close()
@@ -188,17 +188,17 @@ def _ended_politely(service: "Service") -> Iterator[None]:
 
 @click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")
 @click.argument("file", type=a_file)
-@click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@click.option("--differences", type=a_file, help="Write settings that reproduce the differences here.")
 @method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @format_option
 def import_journal(
     file: Path, differences: Path | None, methods: dict[str, str], as_json: bool, form: str
 ) -> None:
-    """Make the calls of a HAR file in the sandbox, and say where the recorded answers differ.
+    """Replay the calls of a HAR file in the sandbox, and report where the recorded answers differ.
 
-    The file is what a browser or a proxy recorded between your shop and the real service. The exit code is 1
-    if an answer differs.
+    A browser or a proxy records the file between your shop and the real service. The exit code is 1 if an
+    answer differs.
     """
     from payment_sandbox_verify.comparing import compare_recorded
     from payment_sandbox_verify.recorded import HarRefused, read_har
@@ -214,7 +214,7 @@ def import_journal(
 
 
 def _told(compared: "Compared", file: Path | None, form: str, *, made_orders: bool) -> NoReturn:
-    """Print what was found, write the settings, and exit."""
+    """Print the results, write the settings, and exit."""
     from payment_sandbox_verify.comparing import as_data, written
 
     if file is not None:
@@ -238,9 +238,9 @@ def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> li
     count = len(compared.differing)
     if count and file is not None:
         copied = count - len(compared.not_copied)
-        report.append(f"{file} copies {copied} of {count}: payment-sandbox serve --project {file}")
+        report.append(f"{file} reproduces {copied} of {count}: payment-sandbox serve --project {file}")
     elif count:
-        report.append(f"--differences {DIFFERENCES} writes settings for a sandbox that behaves like it")
+        report.append(f"--differences {DIFFERENCES} writes settings for a sandbox with this behaviour")
     return report
 
 
@@ -262,7 +262,7 @@ def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service
 
 @contextmanager
 def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
-    """The service at an address, with who pays there and where its webhooks arrive."""
+    """Connect to the service at a URL, with a payer and a receiver of its webhooks."""
     import requests
 
     from payment_sandbox_verify.service import UNLIMITED, Pace, pause
@@ -298,7 +298,7 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
 
 
 def _receiver(url: str | None, port: int, *, is_here: bool) -> "WebhookReceiver | None":
-    """Where webhooks arrive; a server on this machine reaches it without help."""
+    """Open a receiver of webhooks; a server on this machine reaches it without a tunnel."""
     from payment_sandbox.client.receiver import WebhookReceiver
 
     if url is None and not is_here:

@@ -1,4 +1,4 @@
-"""A service and the sandbox side by side, and the settings that make the sandbox like the service."""
+"""Compares a service with the sandbox, and chooses settings that make the sandbox behave like it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
@@ -28,15 +28,15 @@ WIDTH: Final = 100
 ERRORS: Final = "errors"
 NOT_RECORDED: Final = "no recorded call shows it"
 HEAD: Final = """\
-# How {url} differs from the sandbox, found by payment-sandbox verify.
-# Serve a sandbox that behaves like it: payment-sandbox serve --project {file}
+# The differences of {url} from the sandbox, found by payment-sandbox verify.
+# Serve a sandbox that behaves like this server: payment-sandbox serve --project {file}
 """
 
 
 class Compared(NamedTuple):
-    """What was found of a service and of the one it is compared with, and the settings to copy it.
+    """The results for two compared services, and settings that make the sandbox behave like the first.
 
-    ``copied`` are the ids of the rules that differ with these settings just as they do there.
+    ``copied`` are the ids of the rules that differ in the same way in a sandbox with these settings.
     """
 
     url: str
@@ -53,16 +53,16 @@ class Compared(NamedTuple):
 
     @property
     def not_copied(self) -> list[Reported]:
-        """The rules that differ, and that no setting can copy."""
+        """The differing rules that the settings cannot reproduce."""
         return [verdict for verdict in self.differing if verdict.rule not in self.copied]
 
 
 def compare(
     service: Service, *, live: bool, against: Service | None = None, progress: Progress | None = None
 ) -> Compared:
-    """Verify a service, and the sandbox or another server beside it.
+    """Verify a service, and the sandbox or another server for comparison.
 
-    The settings are tried out at once: the sandbox is verified with them, too.
+    A sandbox with the derived settings is verified, too, which proves that they work.
     """
     ours = usual()
     theirs = verify(service, live=live, progress=progress, beside=ours.answers)
@@ -80,10 +80,10 @@ def _shown_to_copy(
     offered: Mapping[str, Any],
     aliases: Mapping[str, Any],
 ) -> tuple[dict[str, Any], VerificationResult | None]:
-    """Those of the settings with which nothing else differs, and what the sandbox with them was found to do.
+    """Return the settings that cause no new difference, and the results of a sandbox with them.
 
-    If all of them together make another rule differ, or answer otherwise than the service where the sandbox
-    does not, they are tried one after the other.
+    If all settings together make another rule differ, or change an answer that agreed with the service,
+    they are tried one after the other.
     """
     settings = {**offered, **aliases}
     copy = _verified_with(settings)
@@ -107,7 +107,7 @@ def _verified_with(settings: Mapping[str, Any]) -> VerificationResult | None:
 
 
 def _parts(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The settings one by one; errors by type come before those by rule, which refine them."""
+    """Yield the settings one by one; errors by type come before errors by rule, which refine them."""
     yield from ({name: value} for name, value in settings.items() if name != ERRORS)
     errors: Mapping[str, Any] = settings.get(ERRORS, {})
     for name in sorted(errors, key=lambda name: name in rule_texts()):
@@ -134,7 +134,7 @@ def _breaks(theirs: VerificationResult, ours: VerificationResult, copy: Verifica
 
 
 def _copied(theirs: VerificationResult, copy: VerificationResult) -> frozenset[str]:
-    """The rules that differ in a copy just as they do in the service."""
+    """Return the rules that differ in the same way in a copy and in the service."""
     return frozenset(
         rule
         for rule, each in copy.reports.items()
@@ -143,12 +143,12 @@ def _copied(theirs: VerificationResult, copy: VerificationResult) -> frozenset[s
 
 
 def _first(how: str) -> str:
-    """The first case of a difference: how many follow depends on which others end a tour early."""
+    """Return the first case of a difference; the other cases depend on where tours stop."""
     return anonymous(how.partition("; ")[0])
 
 
 def aliases_of(names: Names) -> dict[str, Any]:
-    """The setting with which the sandbox accepts the account's own names of methods."""
+    """Return the setting that makes the sandbox accept the account's own names of methods."""
     aliases = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
     return {"aliases": aliases} if aliases else {}
 
@@ -167,7 +167,7 @@ def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names |
 
 
 def _copied_recording(recorded: Sequence[RecordedCall], settings: Mapping[str, Any]) -> frozenset[str]:
-    """The rules that differ no more, or in the sandbox just as in the recording, once it has the settings."""
+    """Return the rules in which a sandbox with the settings differs no longer from the recording."""
     with model({**settings_at_start(recorded), **settings}) as own:
         mirror = Mirror(own.service, own.client)
         still = _differing(mirror.play(recorded))
@@ -203,7 +203,7 @@ VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
 
 
 def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | None = None) -> Iterator[str]:
-    """A line per rule; ``beside`` has the verdicts of another server."""
+    """Yield the lines of the report, rule by rule; ``beside`` are the verdicts on another server."""
     texts = rule_texts()
     for verdict in ORDER:
         for each in verdicts.values():
@@ -220,7 +220,7 @@ def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | Non
 
 
 def hidden_by(rule: str, verdicts: Mapping[str, Reported]) -> list[str]:
-    """The rules of which nothing is known because this one differs."""
+    """Return the rules that cannot be checked because this one differs."""
     return [each.rule for each in verdicts.values() if each.because == rule]
 
 
@@ -229,24 +229,24 @@ def _other(verdict: Reported) -> str:
 
 
 def counts(results: VerificationResult) -> str:
-    """How many rules have each verdict."""
+    """Describe the number of rules with each verdict."""
     agree, differ, unknown = (results.count(verdict) for verdict in Verdict)
     return f"{agree} rules agree, {differ} differ, {unknown} could not be checked"
 
 
 def left_behind(results: VerificationResult) -> str:
-    """What could not be taken back: a sentence, and a line for each order."""
-    codes = f"; its {results.codes} QR requests expire by themselves" if results.codes else ""
+    """Describe the clean-up: a sentence, and a line for each remaining order."""
+    codes = f"; its {results.codes} QR requests will expire" if results.codes else ""
     refunded = [order_id for order_id, left in results.remaining.items() if left == REFUNDED]
     others = [f"{order_id}: {left}" for order_id, left in results.remaining.items() if left != REFUNDED]
-    given_back = f", of which {len(refunded)} had to be voided or refunded for that" if refunded else ""
+    given_back = f", of which {len(refunded)} were voided or refunded" if refunded else ""
     if not others:
-        return f"all orders that it made are cleaned up{given_back}{codes}"
+        return f"all created orders are cleaned up{given_back}{codes}"
     return "\n".join([f"{len(others)} orders could not be cleaned up{codes}:", *others])
 
 
 def as_data(compared: Compared) -> dict[str, Any]:
-    """A verification as JSON."""
+    """Convert a comparison to JSON data."""
     return {
         "url": compared.url,
         "rules": [_rule(each, compared.ours.reports) for each in compared.theirs.reports.values()],

@@ -20,7 +20,7 @@ Observed = Callable[[Sequence[ServiceAnswer]], Any]
 
 
 def observed(answers: Sequence[ServiceAnswer]) -> dict[str, Any]:
-    """The settings that answers show; those that nothing shows are left out."""
+    """Return the settings that answers reveal; unknown settings are omitted."""
     values = {name: observe(answers) for name, observe in OBSERVED.items()}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -31,7 +31,7 @@ def settings_of(
     refusals: Sequence[ServiceAnswer],
     our_refusals: Sequence[ServiceAnswer],
 ) -> dict[str, Any]:
-    """The settings in which a service differs from the sandbox as it is."""
+    """Return the settings in which a service differs from a sandbox with default settings."""
     usual = observed(ours)
     settings = {name: value for name, value in observed(theirs).items() if usual.get(name) != value}
     errors = _errors(list(_pairs(refusals, our_refusals)))
@@ -96,7 +96,7 @@ def _payment_methods(answers: Sequence[ServiceAnswer]) -> list[str] | None:
 
 
 def _takes(name: str, value: str) -> Observed:
-    """Whether a card payment with a detail is taken; None if card payments are not taken at all."""
+    """Observe whether card payments with a detail are accepted; None if none was sent."""
 
     def look(answers: Sequence[ServiceAnswer]) -> bool | None:
         for answer in answers:
@@ -126,11 +126,11 @@ OBSERVED: Final[Mapping[str, Observed]] = {
 def _pairs(
     theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
 ) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
-    """Refusals of the same call by both."""
+    """Yield the pairs of refusals of the same call."""
     known = {answer.asked: answer for answer in ours if answer.status in REFUSED}
     for answer in theirs:
         if not answer.path.startswith("/v1/"):
-            continue  # where there is nothing, nobody's setting counts
+            continue  # no setting changes the answers outside the API
         matches = known.get(answer.asked)
         is_usable = answer.status in REFUSED and UNAUTHORIZED not in (
             answer.status,
@@ -141,7 +141,7 @@ def _pairs(
 
 
 def _errors(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, dict[str, Any]]:
-    """The setting ``errors``: what all refusals of a type share, and what is special to a rule."""
+    """Return the setting ``errors``: the values common to a type, and the deviations of a rule."""
     errors: dict[str, dict[str, Any]] = {}
     for kind, group in _grouped(pairs, lambda ours: str(ours.at("error.type"))).items():
         shared = _shared(group)
@@ -168,7 +168,7 @@ def _special(
 
 
 def _shared(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, Any]:
-    """What their refusals have in common that ours have not."""
+    """Return the values common to all refusals of the service, but not of the sandbox."""
     shared = {}
     for name, place in (("status", ""), ("type", "error.type"), ("value", "error.value")):
         theirs = {repr(_part(answer, place)): _part(answer, place) for answer, _ in pairs}

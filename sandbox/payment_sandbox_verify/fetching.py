@@ -1,4 +1,4 @@
-"""Answers over HTTP, within limits of time and size: a server under verification may send anything."""
+"""HTTP calls with limits of time and size, as a server under verification may send anything."""
 
 from collections.abc import Mapping
 from queue import Empty, SimpleQueue
@@ -21,11 +21,11 @@ Fetched: TypeAlias = "tuple[requests.Response, bytes]"
 
 
 class Unanswered(Exception):
-    """A call got no answer that can be used; the text says why."""
+    """A call got no usable answer; the text is the reason."""
 
 
 class Unusable(Unanswered):
-    """A call got an answer without end; the next one would be no better."""
+    """A call got an endless or unreadable answer, so a retry would be pointless."""
 
 
 def fetched(
@@ -37,10 +37,10 @@ def fetched(
     auth: Any = None,
     seconds: float = ANSWER_SECONDS,
 ) -> Fetched:
-    """An answer and its body; a redirect is an answer.
+    """Make a call and return the answer with its body; redirects are not followed.
 
     Raises:
-        Unanswered: it did not come in time, or is too large.
+        Unanswered: the answer is late or too large.
     """
     result: SimpleQueue[Fetched | Unanswered] = SimpleQueue()
 
@@ -49,7 +49,7 @@ def fetched(
             result.put(_bounded(session, method, url, data, headers, auth))
         except Unanswered as failed:
             result.put(failed)
-        except Exception as error:  # of a library that has met an answer like no other
+        except Exception as error:  # libraries raise anything at unusual answers
             result.put(Unusable(f"its answer cannot be read: {type(error).__name__}: {error}"))
 
     Thread(target=fetch, name="verify", daemon=True).start()
@@ -70,10 +70,10 @@ def _bounded(
     headers: Mapping[str, str],
     auth: Any,
 ) -> Fetched:
-    """An answer and its body.
+    """Make a call and read the body up to the limit.
 
     Raises:
-        Unanswered: it did not come, or is too large.
+        Unanswered: there is no answer, or it is too large.
     """
     with LOADING:
         import requests

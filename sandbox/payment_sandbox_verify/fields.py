@@ -1,4 +1,4 @@
-"""Which rule each field of an answer belongs to, and what fields a service and the sandbox answer with."""
+"""The rules of the fields of answers, and a comparison of the fields of a service and the sandbox."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous
 from payment_sandbox_verify.checks import Check, Checks, holds, shown
 from payment_sandbox_verify.shapes import CODE, ORDER, TRANSACTION, Shape
 
-CALLS: Final = (  # the first that fits
+CALLS: Final = (  # the first match counts
     ("POST", r"/v1/orders/?", "END-02"),
     ("GET", r"/v1/orders/[^/]+/?", "END-03"),
     ("DELETE", r"/v1/orders/[^/]+/?", "END-07"),
@@ -28,7 +28,7 @@ OTHER_CALL: Final = "VER-02"
 
 
 def _rules_of(rows: Sequence[Shape], below: str = "") -> dict[str, str]:
-    """The closest rule of each field that has a shape."""
+    """Return the closest rule of each field that has a shape."""
     return {
         below + re.sub(r"\[\d+\]", "", place): row.rules.split()[0]
         for row in reversed(rows)
@@ -53,7 +53,7 @@ QR_FIELDS: Final = _rules_of(CODE)
 
 
 def rule_of_call(method: str, path: str) -> str:
-    """The rule that a call belongs to."""
+    """Return the rule of a call."""
     plain = path.partition("?")[0]
     for known, pattern, rule in CALLS:
         if method == known and re.fullmatch(pattern, plain):
@@ -73,7 +73,7 @@ def rule_of_field(answer: ServiceAnswer, place: str) -> str:
     return known.get(name, call)
 
 
-VALUES: Final = (  # of other fields it matters that they are there
+VALUES: Final = (  # the fields with compared values; other fields only have to exist
     *(field.name for field in SENT_FIELDS if field.is_plain),
     *("status", "amount", "currency", "flags", "payment_methods", "payment_method"),
     *("balance", "credit_debit", "product_type", "channel"),
@@ -81,7 +81,7 @@ VALUES: Final = (  # of other fields it matters that they are there
     *("captured", "original", "remaining", "voided", "quantity", "type", "vat_percentage"),
     *("amount_changeable", "one_off", "size"),
 )
-EVENTS: Final = re.compile(r"\bevents\[")  # those of a poll in between are seen by nobody
+EVENTS: Final = re.compile(r"\bevents\[")  # a poll between two calls may add some
 KINDS: Final = {
     bool: "true or false",
     int: "a number",
@@ -90,11 +90,11 @@ KINDS: Final = {
     list: "a list",
     dict: "an object",
 }
-RECORDS: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the calls that answer with one
+RECORDS: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the calls that return a record
 REFUND_RECORD: Final = "SET-48"
 OF_REFUNDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
 EMPTY: Final[tuple[Any, ...]] = (MISSING, "", [], {})
-NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! answered| refused)|has)\b")  # in what a check tells
+NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! answered| refused)|has)\b")  # in texts of checks
 STATES: Final = ("status", "transactions[0].status")
 
 
@@ -107,12 +107,12 @@ class Leaf(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its field."""
+        """The name of the field."""
         return self.place.rpartition(".")[2].partition("[")[0]
 
     @property
     def problem(self) -> str | None:
-        """How the service's value is of another kind than the sandbox's; None if it is not."""
+        """The difference between the kinds of the two values; None if they have the same kind."""
         if self.there in EMPTY and self.here in EMPTY:
             return None
         there, here = (KINDS.get(type(value)) for value in (self.there, self.here))
@@ -124,7 +124,7 @@ class Leaf(NamedTuple):
 
     @property
     def difference(self) -> str | None:
-        """The same; of some fields, the value is compared as well."""
+        """The difference in kind, or in the value of a field whose values are compared."""
         is_fixed = self.name in VALUES and not EVENTS.search(self.place)
         if self.problem is None and is_fixed and _comparable(self.there) != _comparable(self.here):
             return f"{self.place} is {shown(self.there)}, not {shown(self.here)}"
@@ -136,7 +136,7 @@ def _comparable(value: Any) -> Any:
 
 
 def leaves(there: Any, here: Any, place: str = "") -> Iterator[Leaf]:
-    """What is answered there and here, value by value; null is as good as nothing."""
+    """Yield the pairs of values of two answers; null counts as missing."""
     if isinstance(there, dict) and isinstance(here, dict):
         for key in {**here, **there}:
             below = f"{place}.{key}".lstrip(".")
@@ -149,9 +149,9 @@ def leaves(there: Any, here: Any, place: str = "") -> Iterator[Leaf]:
 
 
 def beside(theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer], told: Sequence[Check]) -> Checks:
-    """The fields that the service's records lack, have besides, or answer with another kind of value.
+    """Report missing and additional fields of the service's records, and values of another kind.
 
-    What a check has ``told`` already is not told again, and each field once.
+    Each field is reported once, and not at all if a check has ``told`` of it.
     """
     named = {name for check in told for place in NAMED.findall(check.how) for name in place.split(".")}
     for answer, other in _pairs(theirs, ours):
@@ -162,12 +162,12 @@ def beside(theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer], told:
 
 
 def is_refund(answer: ServiceAnswer) -> bool:
-    """Whether the answer is a refund, which has fewer fields than an order."""
+    """Whether the answer is a refund. A refund has fewer fields than an order."""
     return isinstance(answer.at("refund_of_order_id"), str)
 
 
 def is_owed(answer: ServiceAnswer, leaf: Leaf) -> bool:
-    """Whether a value must be there if the sandbox has one: a refund need not have all fields of an order."""
+    """Whether the service must send a value that the sandbox sends; refunds can lack fields of orders."""
     root = re.split(r"[.\[]", leaf.place, maxsplit=1)[0]
     return leaf.there is not MISSING or not is_refund(answer) or root in OF_REFUNDS
 
@@ -180,7 +180,7 @@ def are_alike(answer: ServiceAnswer, other: ServiceAnswer) -> bool:
 def _pairs(
     theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
 ) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
-    """The same records in the same state."""
+    """Yield the pairs of records that answer the same call and are in the same state."""
     known = {answer.asked: answer for answer in ours if _is_record(answer)}
     for answer in filter(_is_record, theirs):
         other = known.get(answer.asked)

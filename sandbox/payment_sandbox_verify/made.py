@@ -1,4 +1,4 @@
-"""The file of orders that verifications created and have not cleaned up, so that a later run can."""
+"""The file of orders that verifications created; a later run can clean up the remaining ones."""
 
 import json
 from pathlib import Path
@@ -12,37 +12,37 @@ FILE: Final = "verify-made.jsonl"
 class Made:
     """The orders that were created on one server and are still open there, in order of creation.
 
-    Each change is a line of the file, so a crash at any moment loses none. Without a file, they are only in
-    memory. Unreadable lines are skipped.
+    Each change appends a line to the file, so a crash loses no order. Without a file, the orders are only
+    in memory. Unreadable lines are skipped.
     """
 
     def __init__(self, url: str, file: Path | None = None) -> None:
         self._url = url
         self.file = file
         self.orders: dict[str, None] = {}
-        self.is_unsure = False  # whether a run was killed while it asked for an order, and got no id
+        self.is_unsure = False  # whether a run ended before it received the id of an order
 
     def ask(self) -> None:
-        """Note that an order is about to be requested; ``add`` or ``refused`` follows."""
+        """Record that a run is about to request an order; ``add`` or ``refused`` follows."""
         self._write({"asked": "an order"})
 
     def refused(self) -> None:
-        """Note that none was made."""
+        """Record that the request created no order."""
         self._write({"refused": "it"})
 
     def add(self, order_id: str) -> None:
-        """Note an order."""
+        """Record a created order."""
         self.orders[order_id] = None
         self._write({"made": order_id})
 
     def remove(self, order_id: str) -> None:
-        """Note that an order is taken back, as far as that is possible."""
+        """Record that an order is cleaned up."""
         if order_id in self.orders:
             del self.orders[order_id]
             self._write({"gone": order_id})
 
     def read(self) -> list[str]:
-        """What the file knows of this server; it is noted here, too."""
+        """Load the orders of this server from the file, and return them."""
         for line in self._lines():
             if line.get("url") == self._url:
                 made, gone = line.get("made"), line.get("gone")
@@ -73,7 +73,7 @@ class Made:
             file.write(f"{json.dumps({'url': self._url, **change})}\n")
 
     def close(self) -> None:
-        """Remove the file if nothing is left in it, of any server."""
+        """Remove the file unless orders of some server remain."""
         open_ones: set[tuple[str, str]] = set()
         for line in self._lines():
             place = line.get("url", "")
@@ -85,7 +85,7 @@ class Made:
 
 
 def made_file() -> Path:
-    """Where the list is kept: in the user's state folder."""
+    """Return the path of the file, in the user's state folder."""
     with LOADING:
         from platformdirs import user_state_path  # here, because only this command needs it
 

@@ -20,7 +20,7 @@ CANCEL: Final = "cancel"
 
 
 class HtmlForm:
-    """A form: its address, its fields and its buttons."""
+    """A form: its URL, fields and buttons."""
 
     def __init__(self, action: str) -> None:
         self.action = action
@@ -46,7 +46,7 @@ class HtmlPage(HTMLParser):
         return {value for form in self.forms for value in form.buttons}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take what matters."""
+        """Collect the language, forms, fields and buttons."""
         given = {name: value or "" for name, value in attrs}
         if tag == "html":
             self.language = given.get("lang", "")
@@ -68,7 +68,7 @@ class HtmlPage(HTMLParser):
 
 
 class FormPayer:
-    """Presses the buttons ``pay`` and ``cancel`` of pages that work without scripts, as the sandbox's do."""
+    """Presses the buttons ``pay`` and ``cancel`` of pages that work without scripts."""
 
     def __init__(self, session: "requests.Session", wait: Callable[[], None]) -> None:
         self._session = session
@@ -78,33 +78,33 @@ class FormPayer:
         """Open a page, through redirects on the same host.
 
         Raises:
-            CannotTell: it cannot be opened.
+            CannotTell: the page cannot be opened.
         """
         return self._ask("GET", url)[0]
 
     def pay(self, url: str, what: str) -> str | None:
-        """Press ``pay`` as long as there is such a button, such as on a page of 3-D Secure.
+        """Press ``pay`` on one page after the other, including a page of 3-D Secure.
 
-        Where the customer chooses a method first, it chooses the card.
+        On a hosted page that lists methods, choose the card first.
 
         Raises:
-            CannotTell: there is none on the first page.
+            CannotTell: the first page has no such button.
         """
         return self._press(url, PAY)
 
     def cancel(self, url: str, what: str) -> str | None:
-        """Press ``cancel``."""
+        """Press ``cancel``; the result and errors are those of ``pay``."""
         return self._press(url, CANCEL)
 
     def choose(self, url: str, method: str) -> None:
         """Press the button of a method on the hosted page.
 
         Raises:
-            CannotTell: there is none.
+            CannotTell: the page has no such button.
         """
         page = self.visit(url)
         if method not in page.buttons:
-            raise CannotTell(f"its hosted page has no button {method!r} that a program could press")
+            raise CannotTell(f"the hosted page has no button {method!r} for a program")
         self._submit(page, method)
 
     def _press(self, url: str, value: str) -> str | None:
@@ -112,9 +112,7 @@ class FormPayer:
         if value not in page.buttons and CARD in page.buttons:
             page, went = self._submit(page, CARD)
         if value not in page.buttons:
-            raise CannotTell(
-                f"its payment page has no button {value!r} that a program could press; try --by-hand"
-            )
+            raise CannotTell(f"the payment page has no button {value!r} for a program; try --by-hand")
         for _ in range(PAGES_MAX):
             if went is not None or value not in page.buttons:
                 break
@@ -127,7 +125,7 @@ class FormPayer:
         return self._ask("POST", form.action, {**form.fields, **({name: value} if name else {})})
 
     def _ask(self, method: str, url: str, data: Any = None) -> tuple[HtmlPage, str | None]:
-        """A page, and where its redirects lead away from the service, if they do."""
+        """Request a page; return it, and the URL of a redirect to another host, if any."""
         host = urlsplit(url).netloc
         headers = {**HTML, "Origin": f"{urlsplit(url).scheme}://{host}"} if data is not None else HTML
         for _ in range(PAGES_MAX):
@@ -144,29 +142,29 @@ class FormPayer:
         try:
             return fetched(self._session, method, url, data, headers)
         except Unanswered as failed:
-            raise CannotTell(f"its payment page cannot be opened: {failed}") from None
+            raise CannotTell(f"the payment page cannot be opened: {failed}") from None
 
 
 class HandPayer:
-    """Asks a person to pay, and waits until they say that it is done."""
+    """Asks a person to pay, and waits for their confirmation."""
 
     def __init__(self, pages: FormPayer, ask: Callable[[str], bool]) -> None:
         self._pages = pages
         self._ask = ask
 
     def visit(self, url: str) -> HtmlPage:
-        """Open a page: no person is needed for that."""
+        """Open a page without the person."""
         return self._pages.visit(url)
 
     def choose(self, url: str, method: str) -> None:
-        """Choose a method: no person is needed for that."""
+        """Choose a method without the person."""
         self._pages.choose(url, method)
 
     def pay(self, url: str, what: str) -> str | None:
         """Ask for a payment.
 
         Raises:
-            CannotTell: the person skips it.
+            CannotTell: the person skips the payment.
         """
         return self._asked(f"pay {what} at {url}")
 
@@ -176,5 +174,5 @@ class HandPayer:
 
     def _asked(self, what: str) -> str | None:
         if not self._ask(what):
-            raise CannotTell("you skipped it")
+            raise CannotTell("the person skipped the payment")
         return None

@@ -13,7 +13,7 @@ Progress = Callable[[int, int], None]
 
 
 class Verdict(Enum):
-    """What is known of a rule."""
+    """The result for a rule."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -21,7 +21,7 @@ class Verdict(Enum):
 
 
 class Probe(NamedTuple):
-    """A probe, and the rules that it is about; ``spends`` if it makes invoices or moves money."""
+    """A probe and the rules that it checks; ``spends`` if it creates invoices or moves money."""
 
     run: Probing
     rules: Sequence[str]
@@ -30,7 +30,7 @@ class Probe(NamedTuple):
 
 
 class Reported(NamedTuple):
-    """The verdict on a rule, and how it differs or why nobody can tell; ``because`` of which other rule."""
+    """The verdict on a rule and its explanation; ``because`` is the rule that hides this one, if any."""
 
     rule: str
     verdict: Verdict
@@ -39,7 +39,7 @@ class Reported(NamedTuple):
 
 
 class Consequences(CannotTell):
-    """A difference hides what follows; the text says how."""
+    """A differing rule prevents later checks; the text describes the difference."""
 
     def __init__(self, rule: str, how: str) -> None:
         super().__init__(f"{rule} differs, and hides it: {how}")
@@ -49,11 +49,11 @@ class Consequences(CannotTell):
 PROBES: Final[list[Probe]] = []
 UNREADABLE: Final = (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError)
 """The exceptions in a probe if an answer has values of an unexpected type."""
-HOWS_MAX: Final = 3  # ways in which a rule differs
+HOWS_MAX: Final = 3  # reported differences of a rule
 
 
 def probe(*rules: str, spends: bool = False) -> Callable[[Probing], Probing]:
-    """Declare a probe and its rules."""
+    """Register a function as the probe of some rules."""
 
     def declare(function: Probing) -> Probing:
         PROBES.append(Probe(function, rules, spends, function.__name__))
@@ -65,7 +65,7 @@ def probe(*rules: str, spends: bool = False) -> Callable[[Probing], Probing]:
 def run(
     probes: Sequence[Probe], service: Service, *, is_live: bool, progress: Progress | None = None
 ) -> Iterator[Check | Reported]:
-    """Run probes: the checks, and for rules that a probe did not get to, why."""
+    """Run probes; yield their checks, and a report for each of their rules that was not checked."""
     service.is_live = is_live
     for number, each in enumerate(probes):
         if progress is not None:
@@ -77,7 +77,7 @@ def run(
 
 
 def _asked(each: Probe, service: Service) -> Iterator[Check | Reported]:
-    """Run one probe."""
+    """Run one probe, and report its unchecked rules."""
     service.begin(each.name)
     reached: set[str] = set()
     why, because = "the probe did not get that far", ""
@@ -95,7 +95,7 @@ def _asked(each: Probe, service: Service) -> Iterator[Check | Reported]:
 
 
 def sum_up(results: Iterable[Check | Reported]) -> dict[str, Reported]:
-    """The verdict on each rule: it differs if any check of it failed, and agrees if one held."""
+    """Return the verdict on each rule: it differs if any of its checks failed, and agrees otherwise."""
     checks: dict[str, list[Check]] = {}
     unknown: dict[str, Reported] = {}
     for each in results:

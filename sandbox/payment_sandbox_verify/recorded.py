@@ -1,4 +1,4 @@
-"""Recorded calls of a service: read from a HAR file, replayed in the sandbox, and compared."""
+"""Reads the recorded calls of a HAR file, replays them in the sandbox, and compares the answers."""
 
 import base64
 import json
@@ -27,13 +27,13 @@ API: Final = "/v1/"
 
 
 class HarRefused(ValueError):
-    """The file is no HAR file, or has no call of this API."""
+    """The file is not a HAR file, or has no call of this API."""
 
 
 class RecordedCall(NamedTuple):
-    """A recorded call with its answer, and when it was made.
+    """A recorded call with its time and answer.
 
-    ``raw`` is the body as it was sent, and ``headers`` those that say something about the call.
+    ``raw`` is the body as sent, and ``headers`` are the request headers to replay.
     """
 
     at: datetime
@@ -43,11 +43,11 @@ class RecordedCall(NamedTuple):
 
 
 def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
-    """The calls of this API in a file, oldest first; ``names`` are the account's names of methods.
+    """Return the calls of this API in a file, oldest first; ``names`` are the account's names of methods.
 
     Raises:
-        HarRefused: it is no HAR file, or has none; with the place in it.
-        OSError: it cannot be read.
+        HarRefused: the file is malformed (the text names the position), or has no such call.
+        OSError: the file cannot be read.
     """
     try:
         document = json.loads(file.read_bytes())
@@ -58,15 +58,15 @@ def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
             f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}"
         ) from None
     except RecursionError:
-        raise HarRefused("it is nested too deeply to be read") from None
+        raise HarRefused("the JSON is nested too deeply") from None
     log = document.get("log") if isinstance(document, dict) else None
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
-        raise HarRefused("it has no log.entries, so it is no HAR file")
+        raise HarRefused("the file has no log.entries, so it is not a HAR file")
     ours = reverse(names or {})
     calls = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
     if not calls:
-        raise HarRefused(f"none of its {len(entries)} entries is a call of a path that begins with {API}")
+        raise HarRefused(f"none of the {len(entries)} entries is a call of a path that begins with {API}")
     return calls
 
 
@@ -97,7 +97,7 @@ def _call(entry: Mapping[str, Any]) -> RecordedCall | None:
         raise TypeError(f"the method {request['method']!r} is not a string")
     parts = urlsplit(request["url"])
     begin = parts.path.find(API)
-    if begin < 0 or not response["status"]:  # of 0 if no answer came
+    if begin < 0 or not response["status"]:  # a status of 0 means no answer
         return None
     path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")
     content = _content(response.get("content", {}))
@@ -157,7 +157,7 @@ ACTIONS_TO: Final = {  # the actions that lead to a status
 
 
 class Mirror:
-    """Makes each recorded call in the sandbox, and lets its customers do what the real ones did."""
+    """Replays recorded calls in the sandbox, along with the actions of the real customers."""
 
     def __init__(self, service: "Service", client: "SandboxClient") -> None:
         self.answers: list[ServiceAnswer] = []
@@ -169,10 +169,10 @@ class Mirror:
         self._etags: dict[str, str] = {}  # of the recording -> of the sandbox
         self._besides: set[str] = set()
         self._now: datetime | None = None
-        client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their addresses are those of the real shop
+        client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their URLs are those of the real shop
 
     def play(self, recorded: Sequence[RecordedCall]) -> Iterator[Check]:
-        """Make every call, and compare."""
+        """Replay every call, and yield the checks of its answer."""
         for each in recorded:
             yield from self._play(each)
 
@@ -194,7 +194,7 @@ class Mirror:
         yield from self._compared(theirs, ours)
 
     def _called(self, recorded: RecordedCall) -> ServiceAnswer:
-        """Make the call; a refused one with the very body, and without the key if that was refused."""
+        """Replay a call; a refused call is sent with its raw body, and without a key after a 401."""
         theirs, headers = recorded.answer, dict(recorded.headers)
         for name, value in headers.items():
             if name.lower() in CONDITIONS:
@@ -209,7 +209,7 @@ class Mirror:
         return self._service.call(theirs.method, path, content=raw or None, headers=headers, key=key)
 
     def _unknown(self, answer: ServiceAnswer) -> str | None:
-        """An identifier in the path that no recorded answer has made known."""
+        """Return an identifier in the call that no recorded answer has introduced, if any."""
         token = _details(answer.sent).get("vault_token")
         if answer.is_success and token is not None and token not in self._ids:
             return "a stored card"
@@ -234,7 +234,7 @@ class Mirror:
             details["issuer_id"] = self._service.issuer
 
     def _follow(self, theirs: ServiceAnswer) -> None:
-        """Let happen what has happened in the recording since the last call."""
+        """Reproduce what customers did in the recording since the previous call."""
         if theirs.method == "GET" and (order_id := self._ids.get(str(theirs.at("id")))) is not None:
             self._follow_attempts(order_id, theirs)
             return
@@ -244,7 +244,7 @@ class Mirror:
             self._reach(order_id, "completed")
 
     def _follow_attempts(self, order_id: str, theirs: ServiceAnswer) -> None:
-        """Let the customer choose what was chosen, and everybody do what leads to the statuses."""
+        """Reproduce the choices of methods and the actions that explain a recorded order."""
         attempts = theirs.at("transactions")
         attempts = attempts if isinstance(attempts, list) else []
         for attempt in attempts[len(self._attempts(order_id)) :]:
@@ -275,7 +275,7 @@ class Mirror:
         return self._client.call("GET", f"/control/orders/{order_id}/")
 
     def _scan(self, theirs: ServiceAnswer) -> None:
-        """Let a payer scan a code, if the recording shows an order that came of it."""
+        """Scan a QR code if the recording shows an order created by its scan."""
         code, order_id = self._ids.get(str(theirs.at("extra.bankqr_id"))), theirs.at("id")
         if theirs.method != "GET" or code is None or order_id in self._ids:
             return
@@ -286,7 +286,7 @@ class Mirror:
                 return
 
     def _translated(self, value: Any) -> Any:
-        """The value with the identifiers of the sandbox."""
+        """Replace the recorded identifiers in a value by those of the sandbox."""
         if isinstance(value, str):
             if value in self._ids:
                 return self._ids[value]
@@ -320,7 +320,7 @@ class Mirror:
                 yield _compared_value(theirs, leaf)
 
     def _is_told(self, leaf: Leaf) -> bool:
-        """Whether it is a field that the sandbox does not have, and was told before."""
+        """Whether the sandbox lacks the field, and an earlier check has reported it."""
         if leaf.here is not MISSING or leaf.problem is None:
             return False
         is_told = leaf.name in self._besides
@@ -333,13 +333,13 @@ class Mirror:
 
 
 def _details(sent: Any) -> dict[str, Any]:
-    """The details of a new order's transaction, if there are any."""
+    """Return the details of the first transaction in a request, or an empty object."""
     details = value_at(sent, "transactions[0].payment_method_details")
     return details if isinstance(details, dict) else {}
 
 
 def _compared_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
-    """A value there and here; of most fields it matters only that they are there, and of which kind."""
+    """Compare a value; most fields only have to exist, with a value of the same kind."""
     rule = rule_of_field(theirs, leaf.place)
     if leaf.place == "status" and theirs.method == "POST" and rule == "STA-01":
         rule = rule_of_beginning(theirs.sent)
@@ -347,7 +347,7 @@ def _compared_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
 
 
 def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:
-    """The mode in which the traffic was recorded, and the clock at its beginning."""
+    """Return the settings for the mode of the recorded traffic and the time of its first call."""
     flags = [each.answer.at("flags") for each in recorded if isinstance(each.answer.at("flags"), list)]
     is_live = bool(flags) and not any("is-test" in texts for texts in flags)
     return {"mode": "live" if is_live else "test", "clock": f"frozen@{recorded[0].at.isoformat()}"}

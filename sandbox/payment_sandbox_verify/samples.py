@@ -1,4 +1,4 @@
-"""What probes send: a customer who does not exist, lines that add up, and a transaction per method."""
+"""Sample data for probes: an invented customer, order lines with their total, and transactions."""
 
 from secrets import token_hex
 from typing import Any, Final
@@ -58,22 +58,22 @@ INVOICE: Final = "invoice-later-b"
 
 
 def fresh_id() -> str:
-    """A merchant's own id for an order, which no other run has used."""
+    """Return a unique merchant order id."""
     return f"probe-token-{token_hex(8)}"
 
 
 def by(method: str, **more: Any) -> dict[str, Any]:
-    """A transaction."""
+    """Return a transaction with a payment method."""
     return {"payment_method": method, **more}
 
 
 def card(**details: Any) -> dict[str, Any]:
-    """A card transaction with details."""
+    """Return a card transaction with details."""
     return by(CARD, payment_method_details=details)
 
 
 def some(count: int, line: str = "socks") -> list[dict[str, Any]]:
-    """A quantity of a line."""
+    """Return a request's entry for a quantity of a line."""
     return [{"merchant_order_line_id": line, "quantity": count}]
 
 

@@ -1,4 +1,4 @@
-"""The service under verification: calls it at a bounded rate, and cleans up the orders made."""
+"""The service under verification: calls at a limited rate, and the clean-up of created orders."""
 
 import json
 import re
@@ -36,12 +36,12 @@ def renamed(value: Any, names: Names) -> Any:
 
 
 def renamed_path(path: str, names: Names) -> str:
-    """A path with other names in its segments."""
+    """Replace names in the segments of a path."""
     return "/".join(names.get(part, part) for part in path.split("/")) if names else path
 
 
 def reverse(names: Names) -> dict[str, str]:
-    """The ledger's names, by the account's."""
+    """Return the ledger's names, by the account's names."""
     return {theirs: name for name, theirs in names.items()}
 
 
@@ -51,20 +51,20 @@ CREATING: Final = ("POST", "PUT", "PATCH")
 CODES: Final = "/v1/bankqr/"
 UNKNOWN: Final = 404
 REFUNDED: Final = "refunded, or voided"
-NOT_LIVE: Final = "it would make invoices or move money, so it is not asked in live mode"
+NOT_LIVE: Final = "the probe would create invoices or move money, so live mode skips it"
 ENDED: Final = ("cancelled", "expired", "error")
 JSON: Final = "application/json"
 MARK: Final = "payment-sandbox verify"
-"""The description of the orders that it makes, so that somebody who finds one knows why."""
+"""The description of the created orders, which explains them in the account's order list."""
 
 
 TRIES: Final = 5
-BUSY: Final = (429, 502, 503, 504)  # not the service's rules
+BUSY: Final = (429, 502, 503, 504)  # statuses that prove nothing about rules
 PAUSE_SECONDS: Final = 0.5
 WEBHOOK_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 30.0
 FAILED_MAX: Final = 10
-HUNG_SECONDS_MAX: Final = 45.0  # without an answer, in one or several calls; the last one may end later
+HUNG_SECONDS_MAX: Final = 45.0  # without an answer, in one or more calls in a row
 NOTHING_LEFT: Final = "NothingToRefund"
 TOO_MUCH: Final = "RefundExceedsCaptured"
 EXPIRED: Final = "AuthorizationExpired"
@@ -82,39 +82,39 @@ def _creates(method: str, path: str) -> bool:
 
 
 class Payer(Protocol):
-    """Who pays: a program that reads the pages' forms, or a person."""
+    """A payer: a program that submits forms, or a person."""
 
     def visit(self, url: str) -> Any:
         """Open a payment page.
 
         Raises:
-            CannotTell: it cannot be opened.
+            CannotTell: the page cannot be opened.
         """
         ...
 
     def pay(self, url: str, what: str) -> str | None:
-        """Pay at a page; return where the customer went afterwards, if that can be told.
+        """Pay at a page; return the URL to which the customer returned, or None if it is unknown.
 
         Raises:
-            CannotTell: nobody can.
+            CannotTell: paying at the page is impossible.
         """
         ...
 
     def cancel(self, url: str, what: str) -> str | None:
-        """Cancel at a page; the same."""
+        """Cancel at a page; the result and errors are those of ``pay``."""
         ...
 
     def choose(self, url: str, method: str) -> None:
         """Choose a method at a hosted page.
 
         Raises:
-            CannotTell: it cannot be chosen.
+            CannotTell: the page does not offer the method.
         """
         ...
 
 
 class Service:
-    """A server of this API, of which only its address and a key are known."""
+    """A server of this API, called with an API key."""
 
     def __init__(
         self,
@@ -128,11 +128,11 @@ class Service:
         names: Names | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there.
+        """``wait`` limits the rate before each call; ``pause`` waits for some seconds of the service's time.
 
         An answer may take ``answer_seconds``.
 
-        ``names`` are the account's own names of payment methods, by those of the ledger.
+        ``names`` are the account's own names of payment methods, by the names in the ledger.
         """
         self.url = url.rstrip("/")
         self.key = key
@@ -144,18 +144,18 @@ class Service:
         self.names = names or {}
         self._wait = wait
         self.made = Made(self.url)
-        self.is_patient = False  # then probes may take half an hour
-        self.is_live = False  # then nothing is sent that would cost if it were accepted
+        self.is_patient = False  # whether probes may take half an hour
+        self.is_live = False  # whether to skip calls that would cost money if accepted
         self.is_interrupted = False  # by a signal: the next call raises KeyboardInterrupt
-        self.is_asking = False  # for an order, whose id would be lost
+        self.is_asking = False  # whether a call is in flight that may create an order
         self.codes = 0  # QR requests, which cannot be cancelled
         self._probe = ""
         self._times_asked: Counter[tuple[Any, ...]] = Counter()
-        self._origins: dict[str, int] = {}  # of each order, how it was asked for and what was done with it
-        self.repeated = 0  # calls that were made again
+        self._origins: dict[str, int] = {}  # by order id: a hash of the requests that created and changed it
+        self.repeated = 0  # retries of calls
         self._answer_seconds = answer_seconds
-        self._failed = 0  # calls in a row that nothing answered
-        self._hung_seconds = 0.0  # for which they waited
+        self._failed = 0  # unanswered calls in a row
+        self._hung_seconds = 0.0  # the time that they took
 
     def call(
         self,
@@ -167,11 +167,11 @@ class Service:
         key: str | None = None,
         content: bytes | None = None,
     ) -> ServiceAnswer:
-        """Make a call; ``content`` is sent as it is, ``key`` replaces the merchant's ("" sends none).
+        """Make a call; ``content`` is the raw body, ``key`` replaces the merchant's key ("" sends none).
 
         Raises:
-            CannotTell: no answer came.
-            NotVerified: the calls before got no answer, either.
+            CannotTell: the call got no answer.
+            NotVerified: the calls before it got no answer either.
         """
         sent = renamed(body, self.names)
         data = content if content is not None or body is None else json.dumps(sent).encode()
@@ -211,7 +211,7 @@ class Service:
         self.codes += answer.is_success and (answer.method, answer.path) == ("POST", CODES)
 
     def begin(self, probe: str) -> None:
-        """Note which probe asks from now on."""
+        """Start the calls of a probe."""
         self._probe = probe
         self._times_asked.clear()
 
@@ -241,7 +241,7 @@ class Service:
             CannotTell: all retries failed.
             NotVerified: the calls before it got no answer either.
         """
-        tries, problem = self._tries, "it has hung for too long"
+        tries, problem = self._tries, "it has not answered for too long"
         for number in range(tries):
             self._wait()
             seconds, begun = 0.0, monotonic_seconds()
@@ -262,28 +262,28 @@ class Service:
                 self.pause(min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX))
         self._failed += 1
         if self._failed >= FAILED_MAX or self._has_hung:
-            raise NotVerified(f"{self.url} answers no more: {method} {path}: {problem}")
+            raise NotVerified(f"{self.url} has stopped answering: {method} {path}: {problem}")
         raise CannotTell(f"{method} {path} was not answered: {problem}")
 
     @property
     def _tries(self) -> int:
-        """How often a call is made: not again if others failed before, and not at all if it hangs."""
+        """The number of tries of a call: 1 after many failed calls, and 0 if the service hangs."""
         if self._has_hung:
             return 0
         return 1 if self._failed >= FAILED_MAX else TRIES
 
     @property
     def _has_hung(self) -> bool:
-        """Whether it was waited for as long as anybody would, and did not answer."""
+        """Whether the service has not answered for too long."""
         return self._hung_seconds >= HUNG_SECONDS_MAX
 
     # Orders
 
     def create(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
-        """Try to create an order; a field that is ``...`` is left out.
+        """Try to create an order; fields with the value ``...`` are omitted.
 
         Raises:
-            CannotTell: it might be an invoice, and this is live mode.
+            CannotTell: the order could become an invoice in live mode.
         """
         if self.is_live and INVOICE in (
             *(transaction.get("payment_method") for transaction in transactions),
@@ -310,7 +310,7 @@ class Service:
         return answer
 
     def with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
-        """Create an order with lines and a customer, as methods with a screening need."""
+        """Create an order with lines and a customer, which methods with a screening require."""
         return self.order(by(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
 
     def read(self, order: ServiceAnswer, *blocks: str) -> ServiceAnswer:
@@ -332,7 +332,7 @@ class Service:
         """The first bank of the issuers list.
 
         Raises:
-            CannotTell: there is none.
+            CannotTell: the list is empty or malformed.
         """
         issuer = self.call("GET", "/v1/bank-redirect-nl/issuers/").at("[0].id")
         if not isinstance(issuer, str):
@@ -342,23 +342,23 @@ class Service:
     @property
     def _reached(self) -> WebhookReceiver:
         if self.receiver is None:
-            raise CannotTell("needs an address where the service's webhooks arrive: try --webhook-url")
+            raise CannotTell("needs a URL for the service's webhooks: try --webhook-url")
         return self.receiver
 
     @property
     def webhook_url(self) -> str:
-        """Where its webhooks reach this machine.
+        """The URL at which webhooks reach this machine.
 
         Raises:
-            CannotTell: nowhere.
+            CannotTell: webhooks do not reach this machine.
         """
         return self._reached.url
 
     def answer_webhooks(self, *statuses: int, delay_seconds: float = 0.0) -> None:
-        """Answer webhooks so from now on, one after the other; the last one stays.
+        """Set the statuses of the answers to the next webhooks; the last status also answers all later ones.
 
         Raises:
-            CannotTell: they do not reach this machine.
+            CannotTell: webhooks do not reach this machine.
         """
         self._reached.clear()
         self._reached.answer_with(*statuses, delay=delay_seconds)
@@ -366,7 +366,7 @@ class Service:
     def webhook_of(
         self, order_id: str, *, nth: int = 1, within_seconds: float = WEBHOOK_SECONDS
     ) -> ReceivedWebhook | None:
-        """The first webhook of an order, or its ``nth``, as soon as it comes; None if it is not in time."""
+        """Wait for the first or ``nth`` webhook of an order; return None if it does not come in time."""
         try:
             return self._reached.wait_for(order_id, within_seconds, nth=nth)
         except TimeoutError:
@@ -375,19 +375,19 @@ class Service:
     # The customer
 
     def page_of(self, order: ServiceAnswer) -> str:
-        """The address where the customer pays, with the service's scheme if it has none.
+        """Return the URL of the payment page; the service's scheme is the default.
 
         Raises:
-            CannotTell: there is none.
+            CannotTell: the order has none.
         """
         address = order.at("transactions[0].payment_url")
         address = order.at("order_url") if address in (MISSING, None) else address
         if not isinstance(address, str):
-            raise CannotTell("the order has no address where the customer could pay")
+            raise CannotTell("the order has no URL of a payment page")
         return self.absolute(address)
 
     def absolute(self, address: str) -> str:
-        """Return an address with a scheme; the service's scheme is the default."""
+        """Add the service's scheme to a URL without one."""
         return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
 
     def visit(self, order: ServiceAnswer) -> Any:
@@ -395,7 +395,7 @@ class Service:
         return self.payer.visit(self.page_of(order))
 
     def paid(self, *transactions: Any, **fields: Any) -> tuple[ServiceAnswer, str | None]:
-        """Create and pay an order; return the order, and the address to which the customer returned."""
+        """Create and pay an order; return the order, and the URL to which the customer returned."""
         order = self.order(*transactions, **fields)
         method = order.at("transactions[0].payment_method")
         amount = fields.get("amount", 1000)
@@ -403,7 +403,7 @@ class Service:
         return self.read(order), went
 
     def tidy(self) -> dict[str, str]:
-        """Cancel the orders that can be cancelled, refund the others, and return what remains of each."""
+        """Cancel or refund all created orders; return the remainder or problem of each, by order id."""
         remaining: dict[str, str] = {}
         self.is_interrupted = False
         for order_id in list(self.made.orders):
@@ -464,19 +464,19 @@ class Service:
 
 
 def flags_of(order: ServiceAnswer) -> list[Any]:
-    """The flags of an order; none if it has no list of them."""
+    """Return the flags of an order; no list counts as an empty one."""
     flags = order.at("flags")
     return flags if isinstance(flags, list) else []
 
 
 def _cents(amount: Any) -> int:
-    """An amount, also as a string; 0 if it is none."""
+    """Parse an amount in cents, a number or a string; return 0 if it is malformed."""
     text = str(amount)
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _no_auth(request: Any) -> Any:
-    """Keep ``requests`` from adding credentials of its own."""
+    """Prevent ``requests`` from adding credentials, such as those in a .netrc file."""
     return request
 
 
@@ -484,7 +484,7 @@ UNLIMITED: Final = 0.0
 
 
 class Pace:
-    """Lets at most so many calls a second begin; 0 means as fast as they are answered."""
+    """A limit of calls per second; 0 means no limit."""
 
     def __init__(self, per_second: float) -> None:
         self._gap_seconds = 1 / per_second if per_second else 0.0
@@ -503,6 +503,6 @@ class Pace:
 
 
 def pause(seconds: float) -> None:
-    """Let real seconds pass: a server elsewhere has no clock that could be moved."""
+    """Wait in real time, as the clock of another server cannot be advanced."""
     if seconds > 0:
         Event().wait(seconds)

@@ -1,4 +1,4 @@
-"""What every answer must look like, whatever was asked: a row for each field, with its rules and its kind."""
+"""The shapes of answers to any call: a row for each field, with its rules and the kind of its value."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ AMOUNTS: Final = "amount_details"
 
 
 def one_of(*values: object) -> ValueKind:
-    """One of some values."""
+    """Return the kind of value that is one of several constants."""
     return ValueKind(
         f"one of {list(values)}" if len(values) > 1 else shown(values[0]), lambda value: value in values
     )
@@ -64,22 +64,22 @@ When = Callable[[object], bool]
 
 
 def always(record: object) -> bool:
-    """Whatever the record."""
+    """Accept any record."""
     return True
 
 
 def has(place: str, *values: object) -> When:
-    """If a record has one of these values there."""
+    """Return a predicate: a record has one of some values at a path."""
     return lambda record: any(value_at(record, place) == value for value in values)
 
 
 def lacks(place: str, *values: object) -> When:
-    """If it has none of them."""
+    """Return a predicate: a record has none of some values at a path."""
     return lambda record: value_at(record, place) not in values
 
 
 class Shape(NamedTuple):
-    """A field: its rules, its places, the kind of its value, and in which records it is so."""
+    """A field: its rules, its paths, the kind of its value, and a predicate of the records to check."""
 
     rules: str
     places: str
@@ -93,7 +93,7 @@ def is_new_page(record: object) -> bool:
 
 
 def paid_by(method: str) -> When:
-    """If a transaction of a method is completed."""
+    """Return a predicate: a transaction of a method is completed."""
     is_mine, is_paid = has("payment_method", method), has("status", "completed")
     return lambda record: bool(is_mine(record) and is_paid(record))
 
@@ -213,7 +213,7 @@ BLOCKS: Final = ((DETAILS, LIST, "END-04", "ORD-28"), (AMOUNTS, OBJECT, "END-05"
 
 
 def passive(answers: Sequence[ServiceAnswer]) -> Checks:
-    """The checks of all answers; each difference is told once, with the first call that shows it."""
+    """Check the shapes of all answers; each difference is reported once, with the first call."""
     seen: set[tuple[str, str]] = set()
     for answer in answers:
         for check in _of(answer):
@@ -224,7 +224,7 @@ def passive(answers: Sequence[ServiceAnswer]) -> Checks:
 
 
 def shaped(rows: Sequence[Shape], record: object, below: str = "") -> Iterator[Check]:
-    """Hold a record against its rows."""
+    """Check a record against the shapes of its fields."""
     for row in rows:
         for place in row.places.split() if row.when(record) else ():
             value = value_at(record, place)
@@ -270,7 +270,7 @@ def _of_success(answer: ServiceAnswer) -> Iterator[Check]:
 
 
 def is_order(answer: ServiceAnswer) -> bool:
-    """Whether the answer is an order, which is not a refund."""
+    """Whether the answer is an order, and not a refund."""
     path = ORDER_PATH.fullmatch(answer.path)
     return path is not None and isinstance(answer.data, dict) and "refund_of_order_id" not in answer.data
 

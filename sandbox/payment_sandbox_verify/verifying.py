@@ -1,4 +1,4 @@
-"""A verification: probes against a service and against the sandbox itself, side by side."""
+"""A verification: runs the same probes against a service and against the sandbox."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
     from payment_sandbox.client.client import SandboxClient
 
-OWN: Final = "it is about the control API of the sandbox, not about the service"
+OWN: Final = "the rule is about the control API of the sandbox, not about the service"
 WHY: Final[Mapping[str, str]] = {
     "needs a shop without a server, or the address in the project's settings": "HOOK-03 SET-56 SET-59",
-    "needs a bank that sends money, or does not": "HOOK-13 SEPA-02 SEPA-04 SET-62",
-    "needs a customer whom the screening declines, or who has to wait": (
+    "needs a bank transfer that arrives, or fails to arrive": "HOOK-13 SEPA-02 SEPA-04 SET-62",
+    "needs a customer whom the screening declines or defers": (
         "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"
     ),
-    "needs somebody to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
+    "needs a person to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
     "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
     "needs a card of each kind, typed by a person": "CARD-02 CARD-07 CARD-08 GEN-02 SET-18 SET-28",
     "needs an account with other rights": "CARD-09 FLOW-10 FLOW-11 SET-13",
     "needs another setting of the sandbox": "SET-23 SET-39 SET-60 SET-63",
-    "takes days or years": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
+    "needs days or years to pass": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
     "needs a service that knows the header": "SET-71",
     "is about the sandbox's ledger": "SET-70",
 }
@@ -44,7 +44,7 @@ PREFIXES: Final = ("CTL-", "SCN-")
 
 
 def untold(rules: list[Rule]) -> Iterator[tuple[str, str]]:
-    """The ids of the rules that no probe asks about, each with its reason."""
+    """Yield the ids of the rules that no probe covers, each with the reason."""
     reasons = {rule: why for why, words in WHY.items() for rule in words.split()}
     for rule in rules:
         if rule["id"].startswith(PREFIXES):
@@ -68,20 +68,20 @@ class VerificationResult(NamedTuple):
     answers: list[ServiceAnswer]
     refusals: list[ServiceAnswer]
     codes: int = 0
-    """QR requests that were made."""
+    """The number of created QR requests."""
 
     def count(self, verdict: Verdict) -> int:
-        """How many rules have a verdict."""
+        """Return the number of rules with a verdict."""
         return sum(each.verdict is verdict for each in self.reports.values())
 
 
 def is_live(service: Service) -> bool | None:
-    """Whether the service takes real money: asks with an order that nobody pays, and cancels it.
+    """Whether the service takes real money, judging by an unpaid order, which is then cancelled.
 
-    None if the order has no flags, which could tell.
+    The result is None if the order has no list of flags.
 
     Raises:
-        NotVerified: it does not answer, or not with an order.
+        NotVerified: the service does not answer, or its answer is not an order.
     """
     try:
         order = service.create()
@@ -103,7 +103,7 @@ def is_live(service: Service) -> bool | None:
 
 @cache
 def usual() -> VerificationResult:
-    """What is found of the sandbox itself; it is asked once."""
+    """Verify the sandbox with default settings; the result is cached."""
     with model() as own:
         return verify(own.service, live=False)
 
@@ -115,7 +115,7 @@ def verify(
     progress: Progress | None = None,
     beside: Sequence[ServiceAnswer] = (),
 ) -> VerificationResult:
-    """Ask about every rule; ``beside`` are the sandbox's own answers, which have the fields to expect."""
+    """Check every rule; ``beside`` are the sandbox's answers, whose fields the service should have."""
     service.answers.clear()
     try:
         results: list[Check | Reported] = list(
@@ -132,7 +132,7 @@ def verify(
         checks = [each for each in results if isinstance(each, Check)]
         odd = {
             id(each.refusal) for each in checks if not each.holds
-        }  # what should be refused shows no record
+        }  # a request that should be refused proves nothing about records
         usual_ones = [each for each in answers if id(each) not in odd]
         checks += passive(usual_ones)
         results = [*checks, *fields_beside(usual_ones, beside, checks), *results]
@@ -140,7 +140,7 @@ def verify(
 
 
 def _left(orders: Mapping[str, str]) -> str:
-    return f"; these orders are left there: {', '.join(orders)}" if orders else ""
+    return f"; these orders remain there: {', '.join(orders)}" if orders else ""
 
 
 def found_of(
@@ -149,7 +149,7 @@ def found_of(
     remaining: Mapping[str, str],
     otherwise: str | None = None,
 ) -> VerificationResult:
-    """Sum up checks; ``otherwise`` is why nothing is known of a rule that nobody checked."""
+    """Sum up checks; ``otherwise`` is the reason for rules without a check."""
     verdicts = sum_up(checks)
     known = rules()
     for rule, why in untold(known):
@@ -166,7 +166,7 @@ def _in_order(verdicts: Mapping[str, Reported], known: list[Rule]) -> dict[str, 
 
 
 class Model(NamedTuple):
-    """The sandbox itself as a service to compare with, and the client that moves its clock."""
+    """A sandbox as the service to compare with, and the client that advances its clock."""
 
     service: Service
     client: "SandboxClient"
@@ -174,10 +174,10 @@ class Model(NamedTuple):
 
 @contextmanager
 def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
-    """A server of its own, with a project of its own.
+    """Run a sandbox server with a new project for the time of a ``with`` block.
 
     Raises:
-        SandboxError: it has no such ``settings``.
+        SandboxError: the ``settings`` are invalid.
     """
     with LOADING:
         from payment_sandbox.client.client import SandboxClient
@@ -212,7 +212,7 @@ def service_at(
     ask: Callable[[str], bool] | None = None,
     names: Names | None = None,
 ) -> Service:
-    """A service where a program pays, which reads the forms of pages; or a person, whom ``ask`` asks."""
+    """Return a service; a program submits its payment pages, or a person pays if ``ask`` is given."""
     wait = pace or Pace(UNLIMITED)
     forms = FormPayer(session, wait)
     payer = forms if ask is None else HandPayer(forms, ask)

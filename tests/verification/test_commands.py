@@ -64,7 +64,7 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None
             assert len(left) <= ("one more may be left" in ran.stdout)
         else:
             assert process.returncode == 2
-            assert said.splitlines()[-1].endswith("stopped; nothing is left")
+            assert said.splitlines()[-1].endswith("stopped; no orders remain")
             assert open_orders(server) == []
         assert not file.exists()
 
@@ -121,7 +121,7 @@ def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path:
         lines.index("differs         SET-38   authorized card or pay-later-a: completed, is_capturable") + 1
     ] == (f"{'':25}status is 'accepted', not 'completed'")
     assert any(line.startswith("could not tell  GPAY-02") for line in lines)
-    assert "differences.yaml copies 2 of 2: payment-sandbox serve --project differences.yaml" in lines
+    assert "differences.yaml reproduces 2 of 2: payment-sandbox serve --project differences.yaml" in lines
     assert "rules agree, 2 differ," in ran.stdout
     written = (tmp_path / "differences.yaml").read_text(encoding="utf-8")
     assert "authorized_status: accepted" in written
@@ -154,7 +154,7 @@ def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
     """Unless one says that it may be asked."""
     ran = command("verify", "--url", other.url, "--key", "live-key", cwd=tmp_path)
     assert ran.returncode == 2
-    assert "makes no test orders; if this may be live mode, add --yes-live" in ran.stderr
+    assert "makes no test orders; to continue in live mode, add --yes-live" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
         (["--url", "ftp://x"], "--url: 'ftp://x' is not an address such as https://api.provider.example"),
         (
             ["--url", "http://127.0.0.1:9", "--method", "wallet-qr=a", "--method", "wallet-web=a"],
-            "'a' is the name of one method only",
+            "'a' can be the name of only one method",
         ),
         (["--url", "https://127.0.0.1:9", "--ca", "no.pem"], "--ca: "),
         (["--url", "http://127.0.0.1:9", "--against", "ftp://x"], "--against: 'ftp://x' is not an address"),

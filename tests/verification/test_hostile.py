@@ -194,7 +194,7 @@ def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         for number in range(20):
             service.made.add(f"order-{number}")
         begun = monotonic_seconds()
-        with pytest.raises(NotVerified, match="answers no more"):
+        with pytest.raises(NotVerified, match="has stopped answering"):
             is_live(service)
         assert len(service.tidy()) == 20
         assert monotonic_seconds() - begun < 1.5
@@ -265,6 +265,6 @@ def test_a_server_that_dies_meanwhile_is_told_with_what_is_left() -> None:
         session.request = dying  # type: ignore[method-assign, assignment]
         own.service.pause = lambda seconds: None
         with pytest.raises(
-            NotVerified, match=r"answers no more: .*; these orders are left there: [0-9a-f-]{36}"
+            NotVerified, match=r"has stopped answering: .*; these orders remain there: [0-9a-f-]{36}"
         ):
             verify(own.service, live=False)

@@ -56,5 +56,5 @@ def test_a_server_that_differs(fault: dict[str, Any], rules: set[str], words: st
 def test_without_patience_it_says_what_would_tell() -> None:
     """And asks nothing."""
     assert {usual().reports[rule].how for rule in RULES} == {
-        "takes half an hour: try --patient, with --webhook-url"
+        "needs half an hour: try --patient, with --webhook-url"
     }

@@ -201,11 +201,11 @@ def test_orders_of_before_the_recording_are_left_out(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("{", "line 1, column 2: this is not JSON"),
-        ("[]", "it has no log.entries, so it is no HAR file"),
-        ('{"log": {"entries": []}}', "none of its 0 entries is a call of a path that begins with /v1/"),
+        ("[]", "the file has no log.entries, so it is not a HAR file"),
+        ('{"log": {"entries": []}}', "none of the 0 entries is a call of a path that begins with /v1/"),
         ('{"log": {"entries": [{"request": {}}]}}', r"log.entries\[0\] is malformed: KeyError 'response'"),
         ('{"log": {"entries": [7]}}', r"log.entries\[0\] is malformed"),
-        ('{"log": 7}', "it has no log.entries"),
+        ('{"log": 7}', "the file has no log.entries"),
         (
             '{"log": {"entries": [{"request": {"method": 5}, "response": {}}]}}',
             "the method 5 is not a string",

@@ -1,4 +1,4 @@
-"""The calls and events of the model. Orders, attempts and codes are named by their number."""
+"""The calls and events of the model, which refer to orders, attempts and codes by number."""
 
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -9,8 +9,8 @@ from payment_sandbox_verify.model.records import Line, Shop
 class Outcome(NamedTuple):
     """One allowed answer, and the state that follows it.
 
-    The first of ``rules`` is the closest; a refusal instead breaks ``accepted``. ``assumption`` is its number
-    where the specification leaves a choice, and the contract made it.
+    The first of ``rules`` is the closest; a wrong refusal violates ``accepted``. ``assumption`` is the number
+    of the assumption that settles a choice of the specification.
     """
 
     status: int
@@ -25,7 +25,7 @@ Outcomes = tuple[Outcome, ...]
 
 
 class Refusal(NamedTuple):
-    """A reason to refuse a call; if there are several, each of them is a right answer."""
+    """A reason to refuse a call; if several apply, each of them is a correct answer."""
 
     status: int
     type: str
@@ -38,17 +38,17 @@ NOT_FOUND: Final = Refusal(404, "NotFound", ("SET-08",))
 
 
 def allow(status: int, shop: Shop, *rules: str, by: str = "", accepted: tuple[str, ...] = ()) -> Outcome:
-    """An answer, the state after it, and the rules and the assumption that say so."""
+    """Return an outcome with its state, rules and assumption."""
     return Outcome(status, shop, "", (*rules, *accepted), by, accepted or rules[:1])
 
 
 def refuse(shop: Shop, *refusals: Refusal) -> Outcomes:
-    """A refused call changes nothing (SET-47)."""
+    """Return the outcomes of a refused call, which changes nothing (SET-47)."""
     return tuple(Outcome(r.status, shop, r.type, r.rules, r.assumption) for r in refusals)
 
 
 def invalid(condition: bool, *rules: str) -> list[Refusal]:
-    """Refuse with 400 if that holds: no state would allow it (SET-08, A04)."""
+    """Refuse with 400 if a condition holds, in any state of the order (SET-08, A04)."""
     return [Refusal(400, "ValidationError", rules)] if condition else []
 
 
@@ -66,7 +66,7 @@ class Create:
     capture_mode: str = ""
     period: str = ""  # of the transaction, or of the hosted page
     lines: tuple[Line, ...] = ()
-    customer: str = ""  # what the e-mail address begins with, such as "declined"
+    customer: str = ""  # the local part of the e-mail address, such as "declined"
     offered: tuple[str, ...] = ()
     issuer: str = ""
     flow: str = ""
@@ -106,7 +106,7 @@ class Capture:
 
     @property
     def style(self) -> str:
-        """By lines, by amount or in full, which has no style and fixes none (contract: capture answers)."""
+        """``lines``, ``amount``, or "" for the whole, which fixes no style (contract: capture answers)."""
         return "lines" if self.lines is not None else "amount" if self.amount is not None else ""
 
 
@@ -140,7 +140,7 @@ class CreateCode:
 
 @dataclass(frozen=True)
 class Act:
-    """A customer, a bank, a screening or a processor does something to an order."""
+    """An action of a customer, a bank, a screening or a processor on an order."""
 
     order: int
     actor: str
@@ -153,7 +153,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Scan:
-    """A payer scans a QR code."""
+    """The scan of a QR code by a payer."""
 
     code: int
     amount: int | None = None
@@ -161,14 +161,14 @@ class Scan:
 
 @dataclass(frozen=True)
 class Advance:
-    """The clock advances, and everything due on the way happens at its own time."""
+    """An advance of the clock; every due event happens at its own time."""
 
     by: str
 
 
 @dataclass(frozen=True)
 class Answer:
-    """From now on the shop answers webhooks, or fails to."""
+    """A change of the shop: from now on it accepts webhooks, or answers with 503."""
 
     is_reachable: bool
 

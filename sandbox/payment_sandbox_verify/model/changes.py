@@ -1,4 +1,4 @@
-"""How a change of an order is noted, and what becomes due as time passes."""
+"""Changes of orders, their webhooks, and the events that become due."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from payment_sandbox_verify.model.records import (
 
 
 def add_order(shop: Shop, order: Order) -> Shop:
-    """Add an order; a creation that answers any status but ``new`` sends a webhook (SET-55)."""
+    """Add an order; a creation with any status but ``new`` sends a webhook (SET-55)."""
     told = () if order.status == "new" else (Webhook(shop.now),)
     return replace(shop, orders=(*shop.orders, replace(order, webhooks=told)))
 
@@ -50,7 +50,7 @@ def end_attempt(shop: Shop, number: int, index: int, status: str) -> Shop:
 
 
 def visit(shop: Shop, number: int) -> Shop:
-    """The first visit: order and attempt go from ``new`` to ``processing`` (STA-04 to STA-07, SET-36)."""
+    """Visit the page: order and attempt change from ``new`` to ``processing`` (STA-04 to STA-07, SET-36)."""
     order = replace(shop.orders[number], has_acted=True)
     if order.status == "new":
         attempts = tuple(
@@ -62,7 +62,7 @@ def visit(shop: Shop, number: int) -> Shop:
 
 
 def superseded(attempt: Attempt) -> Attempt:
-    """An attempt of an order that another one pays: cancelled, and its authorization voided (A45)."""
+    """Cancel an attempt, and void its authorization, because another attempt pays the order (A45)."""
     mine = attempt.authorization
     if mine is not None and mine.rest and not mine.is_expired:
         mine = replace(
@@ -73,7 +73,7 @@ def superseded(attempt: Attempt) -> Attempt:
 
 
 def pay(shop: Shop, number: int, index: int) -> Shop:
-    """The customer completes the payment: a sale, or an authorization (SET-38, SET-39, A13, A45).
+    """Complete the payment of an attempt: a sale, or an authorization (SET-38, SET-39, A13, A45).
 
     A first payment stores the card (STA-08, STA-09, LIM-08).
     """
@@ -93,7 +93,7 @@ def pay(shop: Shop, number: int, index: int) -> Shop:
 
 
 def set_authorization(shop: Shop, number: int, index: int, authorization: Authorization) -> Shop:
-    """Change an authorization, and conclude the order once nothing is left (SET-39, SET-40, SET-43)."""
+    """Change an authorization, and end the order if nothing remains (SET-39, SET-40, SET-43)."""
     order = shop.orders[number]
     attempt = replace(order.attempts[index], authorization=authorization)
     status = order.status
@@ -105,7 +105,7 @@ def set_authorization(shop: Shop, number: int, index: int, authorization: Author
 
 
 def authorization_ends(shop: Shop, number: int, index: int) -> Shop:
-    """A delayed authorization is captured, any other expires (CAP-03, CAP-05, CAP-07, SET-44)."""
+    """Capture a delayed authorization, or expire any other (CAP-03, CAP-05, CAP-07, SET-44)."""
     authorization = shop.orders[number].attempts[index].authorization
     assert authorization is not None, "it is due"
     if authorization.is_delayed:
@@ -115,7 +115,7 @@ def authorization_ends(shop: Shop, number: int, index: int) -> Shop:
 
 
 def ended(before: Order, order: Order) -> tuple[str, ...]:
-    """The rules of what ended by itself between two states of an order, the closest first."""
+    """Return the rules on the expiry or delayed capture between two states of an order, closest first."""
     if order.status == before.status and order.captured == before.captured:
         return ()
     mine = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
@@ -127,7 +127,7 @@ def ended(before: Order, order: Order) -> tuple[str, ...]:
 
 
 def page_expires(shop: Shop, number: int) -> Shop:
-    """The hosted page expires, and the open attempt with it (ORD-12, A12)."""
+    """Expire the hosted page, and its open attempt (ORD-12, A12)."""
     order = shop.orders[number]
     attempts = tuple(
         replace(attempt, status="expired", due=None) if attempt.is_open else attempt
@@ -137,7 +137,7 @@ def page_expires(shop: Shop, number: int) -> Shop:
 
 
 def screening_answers(shop: Shop, number: int, index: int, answer: str) -> Shop:
-    """A screening that needed time answers: back to ``new``, or the end (STA-14; contract: needs-time)."""
+    """Apply the answer of a slow screening: back to ``new``, or the end (STA-14; contract: needs-time)."""
     if answer != "passed":
         return end_attempt(shop, number, index, "cancelled" if answer == "declined" else "error")
     order = shop.orders[number]
@@ -146,12 +146,12 @@ def screening_answers(shop: Shop, number: int, index: int, answer: str) -> Shop:
 
 
 def settle_recurring(shop: Shop, number: int, index: int, is_settled: bool) -> Shop:
-    """The processor settles an actual recurring payment, or it fails (STA-12, SET-64)."""
+    """Settle or fail a recurring payment (STA-12, SET-64)."""
     return pay(shop, number, index) if is_settled else end_attempt(shop, number, index, "error")
 
 
 def end_refund(shop: Shop, number: int, index: int, status: str) -> Shop:
-    """The processor settles a refund, or it fails; the refund has webhooks of its own (A27, A28)."""
+    """Settle or fail a refund, and send the refund's own webhook (A27, A28)."""
     order = shop.orders[number]
     refund = order.refunds[index]
     refund = replace(refund, status=status, fails=None, webhooks=(*refund.webhooks, Webhook(shop.now)))
@@ -164,7 +164,7 @@ def with_refund(order: Order, index: int, refund: Refund) -> Order:
 
 
 def deliver(webhook: Webhook, is_reachable: bool) -> Webhook:
-    """One delivery: 4xx and 5xx are retried, the tenth failure is the last (HOOK-09, HOOK-10, HOOK-12)."""
+    """Try a delivery; failures are retried up to ten tries in sum (HOOK-09, HOOK-10, HOOK-12)."""
     attempts = webhook.attempts + 1
     failed = "failed" if attempts == DELIVERIES else "pending"
     return replace(webhook, attempts=attempts, state="delivered" if is_reachable else failed)
@@ -224,12 +224,12 @@ def _due_order(order: Order, number: int) -> list[Due]:
 
 
 def due_times(shop: Shop) -> list[datetime]:
-    """Return the due times, earliest first (CTL-17)."""
+    """Return the times of all due events, earliest first (CTL-17)."""
     return sorted({due for number, order in enumerate(shop.orders) for due, _ in _due_order(order, number)})
 
 
 def run_until(shop: Shop, until: datetime) -> Shop:
-    """Let everything that is due happen, each at its own time (CTL-13)."""
+    """Run all due events up to a time, each at its own time (CTL-13)."""
     while True:
         due = [item for number, order in enumerate(shop.orders) for item in _due_order(order, number)]
         first = min(due, key=lambda item: item[0], default=None)

@@ -1,4 +1,4 @@
-"""What customers, banks, screenings, processors and time do to orders."""
+"""The events of orders: actions of customers, banks, screenings and processors, and expiries."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,12 +31,12 @@ SCREENINGS: Final = {"approve": "passed", "decline": "declined", "error": "error
 
 
 def act(shop: Shop, call: Act) -> Outcomes:
-    """Somebody acts; what the state does not allow is refused with 409 (CTL-20)."""
+    """Perform an action, or refuse it with 409 if the state does not allow it (CTL-20)."""
     return ACTIONS[(call.actor, call.action)](shop, call)
 
 
 def payable(order: Order) -> int | None:
-    """The number of the attempt that the customer can pay now."""
+    """Return the number of the attempt that the customer can pay, if any."""
     for index, attempt in enumerate(order.attempts):
         is_waiting = attempt.status in {"new", "processing"} and attempt.due is None
         if order.is_active and is_waiting and attempt.facts.has_page:
@@ -45,9 +45,9 @@ def payable(order: Order) -> int | None:
 
 
 def visits(shop: Shop, call: Act) -> Outcomes:
-    """The customer opens the page (STA-04 to STA-07, SET-36).
+    """Open the payment page as the customer (STA-04 to STA-07, SET-36).
 
-    Unspecified: whether a visit of the hosted page changes the status, and whether a needless one is refused.
+    Unspecified: whether a visit of the hosted page changes the status, or a needless visit is refused.
     """
     order = shop.orders[call.order]
     if order.is_hosted and order.is_active and not order.attempts:
@@ -60,9 +60,9 @@ def visits(shop: Shop, call: Act) -> Outcomes:
 
 
 def pays(shop: Shop, call: Act) -> Outcomes:
-    """The customer pays, which implies a visit, with a webhook for each (A32, STA-08, STA-09).
+    """Pay as the customer, which implies a visit; both send a webhook (A32, STA-08, STA-09).
 
-    A test card only matters for a card payment.
+    Test cards only affect card payments.
     """
     index = payable(shop.orders[call.order])
     if index is None:
@@ -70,7 +70,7 @@ def pays(shop: Shop, call: Act) -> Outcomes:
     seen = changes.visit(shop, call.order)
     attempt = seen.orders[call.order].attempts[index]
     method = attempt.facts
-    if call.card == "declined" and method.has_flows:  # only the card has them
+    if call.card == "declined" and method.has_flows:  # only cards have flows
         return (allow(200, changes.end_attempt(seen, call.order, index, "error"), "SET-28", by="A11"),)
     done = changes.pay(seen, call.order, index)
     by_kind = ("SET-38", "CAP-01") if attempt.capture_mode else (method.paid, "GEN-05")
@@ -78,9 +78,9 @@ def pays(shop: Shop, call: Act) -> Outcomes:
 
 
 def gives_up(shop: Shop, call: Act) -> Outcomes:
-    """The customer cancels, or the payment fails (A11); whether that implies a visit is not said.
+    """Cancel as the customer, or let the payment fail (A11).
 
-    Nothing is said about a page on which no payment has begun, or a transfer.
+    Unspecified: whether this implies a visit, and its effect on transfers or before the first payment.
     """
     order = shop.orders[call.order]
     index = payable(order)
@@ -95,10 +95,10 @@ def gives_up(shop: Shop, call: Act) -> Outcomes:
 
 
 def chooses(shop: Shop, call: Act) -> Outcomes:
-    """The customer chooses a method on the hosted page (GEN-03, GEN-04, ORD-14, SET-18, A22).
+    """Choose a method on the hosted page as the customer (GEN-03, GEN-04, ORD-14, SET-18, A22).
 
-    The page's period limits this, even if a transfer keeps the order open (ORD-12, A21). Whether it is still
-    possible once part of a transfer has arrived is unspecified.
+    A choice is only possible in the page's period, even if a transfer keeps the order open (ORD-12, A21).
+    Unspecified: whether it is possible after a part of a transfer has arrived.
     """
     order = shop.orders[call.order]
     is_listed = call.method in (order.offered or METHODS)
@@ -124,7 +124,7 @@ def chooses(shop: Shop, call: Act) -> Outcomes:
 
 
 def transfers(shop: Shop, call: Act) -> Outcomes:
-    """The bank credits a transfer (SEPA-04, SET-62, SET-63, A29, A45)."""
+    """Credit a bank transfer (SEPA-04, SET-62, SET-63, A29, A45)."""
     order = shop.orders[call.order]
     indexes = [index for index, attempt in enumerate(order.attempts) if attempt.facts.is_transfer]
     if not indexes:
@@ -139,7 +139,7 @@ def transfers(shop: Shop, call: Act) -> Outcomes:
 def credited(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
     """Add a credit; the full amount completes the order, even late (A29), and any excess stays (A45).
 
-    The specification does not say whether a bank can still credit a paid or cancelled order.
+    Unspecified: whether a bank can credit a paid or cancelled order.
     """
     order, attempt = shop.orders[number], shop.orders[number].attempts[index]
     received = replace(attempt, received=attempt.received + cents)
@@ -157,7 +157,7 @@ def credited(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
 
 
 def screens(shop: Shop, call: Act) -> Outcomes:
-    """A screening that needed time answers at a control call (STA-14)."""
+    """End a slow screening by a control call (STA-14)."""
     for index, attempt in enumerate(shop.orders[call.order].attempts):
         if attempt.screening and attempt.is_open:
             done = changes.screening_answers(shop, call.order, index, SCREENINGS[call.action])
@@ -166,7 +166,7 @@ def screens(shop: Shop, call: Act) -> Outcomes:
 
 
 def processes(shop: Shop, call: Act) -> Outcomes:
-    """The processor settles or fails a refund or a recurring payment (STA-12, A27)."""
+    """Settle or fail a refund or a recurring payment, as the processor (STA-12, A27)."""
     order, is_settled = shop.orders[call.order], call.action == "settle"
     if call.refund is not None:
         if order.refunds[call.refund].status != "processing":
@@ -196,14 +196,14 @@ ACTIONS: Final[dict[tuple[str, str], Callable[[Shop, Act], Outcomes]]] = {
 
 
 def is_within(code: Code, amount: int) -> bool:
-    """Whether a payer may pay this amount (QR-04 to QR-09, LIM-05)."""
+    """Whether a QR code allows an amount (QR-04 to QR-09, LIM-05)."""
     if not code.is_changeable:
         return amount == code.amount
     return max(code.smallest or 1, 1) <= amount <= (code.largest or amount)
 
 
 def scan(shop: Shop, call: Scan) -> Outcomes:
-    """A payer scans a QR code, which makes an order (QR-04, QR-05, QR-13, QR-14, QR-17, A52, A53)."""
+    """Scan a QR code, which creates an order (QR-04, QR-05, QR-13, QR-14, QR-17, A52, A53)."""
     code = shop.codes[call.code]
     amount = code.amount if call.amount is None else call.amount
     refusals = invalid(call.amount is not None and not is_amount(amount), "SET-11")
@@ -224,7 +224,7 @@ def scan(shop: Shop, call: Scan) -> Outcomes:
 
 
 def advance(shop: Shop, call: Advance) -> Outcomes:
-    """All that is due happens at its own time (CTL-13)."""
+    """Advance the clock; every due event happens at its own time (CTL-13)."""
     done = changes.run_until(shop, after(shop.now, call.by))
     ends = [
         rule
@@ -235,5 +235,5 @@ def advance(shop: Shop, call: Advance) -> Outcomes:
 
 
 def answer(shop: Shop, call: Answer) -> Outcomes:
-    """The shop answers webhooks with 200 or 503 from now on (HOOK-09 to HOOK-12)."""
+    """Set the status with which the shop answers webhooks, 200 or 503 (HOOK-09 to HOOK-12)."""
     return (allow(200, replace(shop, is_reachable=call.is_reachable), "HOOK-10"),)

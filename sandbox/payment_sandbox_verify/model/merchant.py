@@ -88,7 +88,7 @@ def missing_needs(facts: Method, call: Create) -> list[Refusal]:
 
 
 def card_refusals(shop: Shop, call: Create) -> list[Refusal]:
-    """Stored cards: token, CVC, amount and year of a series (CARD-10 to CARD-14, LIM-07 to LIM-11)."""
+    """Refuse a token, CVC, amount or date of a stored card (CARD-10 to CARD-14, LIM-07 to LIM-11)."""
     refusals = invalid(call.flow not in FLOWS | {""}, "CARD-11")
     if call.flow not in {"one-click", "recurring"}:
         return refusals + invalid(call.card is not None, "CARD-12")  # A44
@@ -105,7 +105,7 @@ def card_refusals(shop: Shop, call: Create) -> list[Refusal]:
 
 
 def create(shop: Shop, call: Create) -> Outcomes:
-    """POST /v1/orders/: hosted, or server to server (GEN-01, END-02, STA-02, STA-03, FLOW-01)."""
+    """Create an order: hosted, or server to server (GEN-01, END-02, STA-02, STA-03, FLOW-01)."""
     refusals = order_refusals(shop, call) + attempt_refusals(shop, call)
     if refusals:
         return refuse(shop, *refusals)
@@ -129,13 +129,13 @@ def create(shop: Shop, call: Create) -> Outcomes:
 
 
 def by_request(call: Create) -> tuple[str, ...]:
-    """The rules that depend on what is in a request."""
+    """Return the rules on the fields that a request contains or omits."""
     of_period = () if call.period else (*METHODS[call.method].by_default, "TRQ-04")
     return of_period + (("LINE-08",) if call.lines else ())
 
 
 def accepting(call: Create) -> tuple[str, ...]:
-    """The rules that a refusal of a creation breaks, the closest first."""
+    """Return the rules that a refusal of a creation would violate, the closest first."""
     later = {"one-click": ("FLOW-05", "LIM-10"), "recurring": ("FLOW-08",)}
     if call.flow:
         return later.get(call.flow, ("CARD-04",))
@@ -145,7 +145,7 @@ def accepting(call: Create) -> tuple[str, ...]:
 
 
 def new_attempt(shop: Shop, order: Order, asked: Create) -> Attempt:
-    """A transaction before anything happened; defaults apply to period and capture (TRQ-04, A13)."""
+    """Return a new transaction with the default period and capture mode (TRQ-04, A13)."""
     facts = METHODS[asked.method]
     period = asked.period or facts.period
     mode = asked.capture_mode or ("manual" if facts.screenings else "")
@@ -153,7 +153,7 @@ def new_attempt(shop: Shop, order: Order, asked: Create) -> Attempt:
 
 
 def begun(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[str, ...]]:
-    """How an attempt begins, and the rules that say so; ``paid`` needs nobody (states, creation)."""
+    """Set an attempt's initial status, and return its rules; ``paid`` means at once (states, creation)."""
     facts = attempt.facts
     answer = order.customer if order.customer in facts.screenings else ANSWERS_BY_AMOUNT.get(order.amount, "")
     if answer in facts.screenings:
@@ -173,7 +173,7 @@ def begun(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[st
 
 
 def screened(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[str, ...]]:
-    """The screening declines, needs time or reports an error (STA-13 to STA-16, ERR-01, ERR-02)."""
+    """Apply the answer of a screening: declined, slow or an error (STA-13 to STA-16, ERR-01, ERR-02)."""
     if answer == "needs-time":
         due = shop.now + SCREENING_TAKES
         return replace(attempt, status="processing", screening="passed", due=due), ("STA-14", "SET-55")
@@ -183,9 +183,9 @@ def screened(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[
 
 
 def update(shop: Shop, call: Update) -> Outcomes:
-    """PUT: the amount only while no customer has acted (SET-51, SET-52, A35).
+    """Update an order; its amount can only change before the customer acts (SET-51, SET-52, A35).
 
-    Whether it can still change once a screening or a processor has acted is not said.
+    Unspecified: whether the amount can change after a screening or a processor has acted.
     """
     order = shop.orders[call.order]
     given = {"amount": call.amount, "description": call.description}
@@ -203,12 +203,12 @@ def update(shop: Shop, call: Update) -> Outcomes:
 
 
 def updating(call: Update) -> str:
-    """The rule of an update."""
+    """Return the rule of an update."""
     return "SET-51" if call.amount is None else "SET-52"
 
 
 def cancel(shop: Shop, call: Cancel) -> Outcomes:
-    """Cancel until money has moved; void an authorization in full (END-07, INV-05, REF-02, SET-50)."""
+    """Cancel an order and void its authorization unless money has moved (END-07, INV-05, REF-02, SET-50)."""
     order = shop.orders[call.order]
     has_rest = any(attempt.authorization and attempt.authorization.rest for attempt in order.attempts)
     is_authorized = order.status == "accepted" or (order.status == "completed" and has_rest)
@@ -221,7 +221,7 @@ def cancel(shop: Shop, call: Cancel) -> Outcomes:
 
 
 def capture(shop: Shop, call: Capture) -> Outcomes:
-    """POST .../captures/… (END-11 to END-14, SET-46)."""
+    """Capture an authorization (END-11 to END-14, SET-46)."""
     order = shop.orders[call.order]
     attempt = order.attempts[call.attempt]
     refusals = money.capture_refusals(order, attempt, call, shop.now)
@@ -237,7 +237,7 @@ def capture(shop: Shop, call: Capture) -> Outcomes:
 
 
 def void(shop: Shop, call: Void) -> Outcomes:
-    """POST .../voids/… (END-15, END-16, VOID-01, VOID-02)."""
+    """Void an authorization (END-15, END-16, VOID-01, VOID-02)."""
     order = shop.orders[call.order]
     attempt = order.attempts[call.attempt]
     refusals = money.void_refusals(order, attempt, call, shop.now)
@@ -253,9 +253,9 @@ def void(shop: Shop, call: Void) -> Outcomes:
 
 
 def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
-    """POST .../refunds/: it settles at once, or fails a minute later (END-08, END-10, SET-48, A27, A28).
+    """Refund an order: at once, or with a failure a minute later (END-08, END-10, SET-48, A27, A28).
 
-    Whether a line that was voided by lines can be refunded from what was captured by amount is not said.
+    Unspecified: whether captures by amount can pay for a refund of a line that was voided by lines.
     """
     order = shop.orders[call.order]
     refusals = money.refund_refusals(order, call)
@@ -283,7 +283,7 @@ def code_refusals(call: CreateCode) -> list[Refusal]:
 
 
 def bound_refusals(call: CreateCode) -> list[Refusal]:
-    """Bounds only where the amount can change, and around it (QR-06 to QR-09)."""
+    """Refuse bounds of a fixed amount, and bounds that exclude the amount (QR-06 to QR-09)."""
     amount, smallest, largest = call.amount or 0, call.smallest, call.largest
     bounds = [bound for bound in (smallest, largest) if bound is not None]
     if not call.is_changeable or not all(is_amount(bound) for bound in bounds):
@@ -293,7 +293,7 @@ def bound_refusals(call: CreateCode) -> list[Refusal]:
 
 
 def create_code(shop: Shop, call: CreateCode) -> Outcomes:
-    """POST /v1/bankqr/ (END-18, QR-03, QR-12, QR-15)."""
+    """Create a QR request (END-18, QR-03, QR-12, QR-15)."""
     refusals = code_refusals(call)
     if refusals:
         return refuse(shop, *refusals)
@@ -304,7 +304,7 @@ def create_code(shop: Shop, call: CreateCode) -> Outcomes:
 
 
 def taking(call: CreateCode) -> tuple[str, ...]:
-    """The rules that a refusal of a QR request breaks, the closest first."""
+    """Return the rules that a refusal of a QR request would violate, the closest first."""
     given = {
         ("QR-09", "LIM-05"): call.smallest is not None,
         ("QR-07", "LIM-05"): call.largest is not None,

@@ -10,19 +10,19 @@ from payment_sandbox_verify.model.records import LARGEST_AMOUNT, Attempt, Author
 
 
 def is_amount(amount: Any, largest: int = LARGEST_AMOUNT) -> bool:
-    """Whole cents from 1 on; 12.95, "1295", true and null are refused (ORD-05, LIM-02, SET-11, A08)."""
+    """Whether a value is an amount, and not 12.95, "1295", true or null (ORD-05, LIM-02, SET-11, A08)."""
     return type(amount) is int and 1 <= amount <= largest
 
 
 def authorized(attempt: Attempt, order: Order, now: datetime) -> Attempt:
-    """The customer authorizes; the period begins anew (CAP-01, SET-45, A14)."""
+    """Authorize an attempt; its period restarts (CAP-01, SET-45, A14)."""
     none = (0,) * len(order.lines)
     expires, is_delayed = after(now, attempt.period), attempt.capture_mode == "delayed"
     return replace(attempt, authorization=Authorization(attempt.amount, expires, is_delayed, none, none))
 
 
 def take(lines: Sequence[Line], free: Sequence[int], wanted: Wanted) -> tuple[int, ...] | None:
-    """Split the wanted quantities among the lines; None if there are not so many (LINE-04, A19)."""
+    """Split wanted quantities among the lines; return None if they exceed the free ones (LINE-04, A19)."""
     taken = [0] * len(lines)
     for line_id, quantity in wanted:
         missing = quantity
@@ -37,7 +37,7 @@ def take(lines: Sequence[Line], free: Sequence[int], wanted: Wanted) -> tuple[in
 
 
 def price(lines: Sequence[Line], quantities: Sequence[int]) -> int:
-    """What these quantities cost; a line's amount is per item (A16)."""
+    """Return the price of quantities of lines; a line's amount is per item (A16)."""
     return sum(line.amount * quantity for line, quantity in zip(lines, quantities, strict=True))
 
 
@@ -46,13 +46,13 @@ def _plus(quantities: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
 
 
 def free_quantities(order: Order, authorization: Authorization) -> tuple[int, ...]:
-    """The quantity of each line that no request has captured or voided (STA-19, STA-20)."""
+    """Return the quantity of each line not captured or voided by lines (STA-19, STA-20)."""
     handled = _plus(authorization.captured_lines, authorization.voided_lines)
     return tuple(line.quantity - part for line, part in zip(order.lines, handled, strict=True))
 
 
 def malformed(order: Order, call: Capture | MakeRefund) -> list[Refusal]:
-    """Lines must be those of the order, quantities and amounts whole numbers from 1 on (LINE-04, SET-11)."""
+    """Refuse unknown lines, and quantities or amounts that are not positive integers (LINE-04, SET-11)."""
     known = {line.id for line in order.lines}
     is_known = all(line in known and is_amount(quantity) for line, quantity in call.lines or ())
     return invalid(call.lines == () or not is_known, "LINE-04") + invalid(
@@ -61,7 +61,7 @@ def malformed(order: Order, call: Capture | MakeRefund) -> list[Refusal]:
 
 
 def authorization_refusals(attempt: Attempt, now: datetime) -> list[Refusal]:
-    """There must be an authorization that has not expired (CAP-02, CAP-04, TRQ-05, ERR-03)."""
+    """Refuse a call if the authorization is missing or expired (CAP-02, CAP-04, TRQ-05, ERR-03)."""
     expired = Refusal(409, "AuthorizationExpired", ("CAP-04", "TRQ-05", "ERR-03"))
     if attempt.authorization is None:
         missing = Refusal(409, "AuthorizationMissing", ("CAP-02",))
@@ -88,7 +88,7 @@ def capture_refusals(order: Order, attempt: Attempt, call: Capture, now: datetim
 
 
 def void_refusals(order: Order, attempt: Attempt, call: Void, now: datetime) -> list[Refusal]:
-    """Refuse a void: by lines or by amount, it is limited to the remainder (VOID-01, VOID-02, A15)."""
+    """Refuse a void beyond the remainder, in cents or items (VOID-01, VOID-02, A15)."""
     refusals = authorization_refusals(attempt, now)
     if attempt.authorization is None:
         return malformed(order, call) + refusals
@@ -96,7 +96,7 @@ def void_refusals(order: Order, attempt: Attempt, call: Void, now: datetime) -> 
 
 
 def excess(order: Order, authorization: Authorization, call: Capture, kind: str) -> list[Refusal]:
-    """Refuse a malformed request, or one beyond the remainder, in cents or items (SET-47, VOID-01)."""
+    """Refuse a malformed request, or an amount or lines beyond the remainder (SET-47, VOID-01)."""
     refusals = malformed(order, call)
     if refusals:
         return refusals
@@ -107,7 +107,7 @@ def excess(order: Order, authorization: Authorization, call: Capture, kind: str)
 
 
 def _asked(order: Order, authorization: Authorization, call: Capture) -> tuple[int | None, tuple[int, ...]]:
-    """The cents that a call asks for, None if there are not so many items, and the quantities."""
+    """Return the requested cents, or None if the items exceed the free ones, and the quantities."""
     none = (0,) * len(order.lines)
     if call.lines is not None:
         taken = take(order.lines, free_quantities(order, authorization), call.lines)
@@ -128,7 +128,7 @@ def captured(order: Order, authorization: Authorization, call: Capture) -> Autho
 
 
 def voided(order: Order, authorization: Authorization, call: Void) -> Authorization:
-    """Void by lines or by amount: the authorization shrinks (PLA-04, STA-20, END-15, END-16)."""
+    """Void by lines or by amount, which reduces the authorization (PLA-04, STA-20, END-15, END-16)."""
     cents, taken = _asked(order, authorization, call)
     assert cents is not None, "refused before"
     return replace(
@@ -153,7 +153,7 @@ def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
 
 
 def refundable_quantities(order: Order) -> tuple[int, ...]:
-    """The items that can still come back: those captured by lines, or all."""
+    """Return the refundable quantity of each line: the items captured by lines, or all items."""
     rest = [line.quantity for line in order.lines]
     for attempt in order.attempts:
         mine = attempt.authorization
@@ -166,7 +166,7 @@ def refundable_quantities(order: Order) -> tuple[int, ...]:
 
 
 def has_voided(order: Order, wanted: Wanted) -> bool:
-    """Whether some of the lines were voided by lines; what was captured by amount may still pay for them."""
+    """Whether some of the lines were voided by lines; captures by amount may cover their refund."""
     lost = [attempt.authorization.voided_lines for attempt in order.attempts if attempt.authorization]
     names = {line for line, _ in wanted}
     return any(
@@ -177,7 +177,7 @@ def has_voided(order: Order, wanted: Wanted) -> bool:
 
 
 def asked_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int, ...]]:
-    """The cents and quantities of a refund; by lines they decide for the invoice method (A46)."""
+    """Return the cents and quantities of a refund; lines set the amount for the invoice method (A46)."""
     none = (0,) * len(order.lines)
     if call.lines is None:
         return (order.refundable if call.amount is None else call.amount), none

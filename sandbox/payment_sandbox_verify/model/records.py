@@ -1,6 +1,6 @@
 """The state of a merchant's project: orders, attempts, authorizations, refunds, codes and webhooks.
 
-Everything is immutable and hashable, so that equal states can be merged.
+All records are immutable and hashable, so that equal states can be merged.
 """
 
 import re
@@ -28,7 +28,7 @@ def after(moment: datetime, period: str) -> datetime:
     """Add an ISO 8601 duration; months and years by the calendar (SET-22).
 
     Raises:
-        ValueError: it is no duration, or one of length zero (SET-21).
+        ValueError: the period is malformed, or has length zero (SET-21).
     """
     match = PERIOD.fullmatch(period)
     parts = {name: int(value) for name, value in match.groupdict().items() if value} if match else {}
@@ -47,7 +47,7 @@ def after(moment: datetime, period: str) -> datetime:
 
 
 class Method(NamedTuple):
-    """What the specification says about a payment method."""
+    """The properties of a payment method in the specification."""
 
     period: str  # TRQ-04
     has_page: bool = True
@@ -55,16 +55,16 @@ class Method(NamedTuple):
     needs: tuple[str, ...] = ()
     is_testable: bool = True
     is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
-    screenings: tuple[str, ...] = ()  # what its screening may answer instead of a pass
-    rules: tuple[str, ...] = ()  # that say that it is accepted, or that test mode refuses it
-    by_default: tuple[str, ...] = ("SET-65",)  # the rules of its period
-    visited: str = "SET-36"  # the rule of the first visit of its page
-    paid: str = "GEN-05"  # the rule of a payment in test mode
+    screenings: tuple[str, ...] = ()  # the answers of its screening besides a pass
+    rules: tuple[str, ...] = ()  # on its acceptance, or on its refusal in test mode
+    by_default: tuple[str, ...] = ("SET-65",)  # the rules of its default period
+    visited: str = "SET-36"  # the rule on the first visit of its page
+    paid: str = "GEN-05"  # the rule on payments in test mode
     has_flows: bool = False  # one-click and recurring (CARD-04)
 
     @property
     def is_invoice(self) -> bool:
-        """Whether passing the screening is all that it needs; refunds go by lines (STA-17, END-09)."""
+        """Whether a passed screening completes the payment; refunds are by lines (STA-17, END-09)."""
         return bool(self.screenings) and not self.has_page
 
 
@@ -131,28 +131,28 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Authorization:
-    """Money that may be captured until it expires (capture and void rules 1 to 5)."""
+    """An authorization, which the merchant can capture until it expires (capture and void rules 1 to 5)."""
 
     amount: int
     expires: datetime
     is_delayed: bool
-    captured_lines: tuple[int, ...]  # the quantity of each line that was captured by lines
+    captured_lines: tuple[int, ...]  # the quantity of each line captured by lines
     voided_lines: tuple[int, ...]
     captured: int = 0
     voided: int = 0
     voided_by_amount: int = 0
-    style: str = ""  # "lines" or "amount" after a capture of that kind (CAP-08, CAP-09)
+    style: str = ""  # "lines" or "amount" after such a capture (CAP-08, CAP-09)
     is_expired: bool = False
 
     @property
     def rest(self) -> int:
-        """What was neither captured nor voided; partial captures add up (SET-47)."""
+        """The cents neither captured nor voided; partial captures add up (SET-47)."""
         return self.amount - self.captured - self.voided
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One transaction: one attempt with one method (GEN-02)."""
+    """A transaction: an attempt to pay with one method (GEN-02)."""
 
     method: str
     amount: int
@@ -163,33 +163,33 @@ class Attempt:
     flow: str = ""  # "first one-click", "one-click", "first recurring" or "recurring"
     authorization: Authorization | None = None
     received: int = 0  # the money of a sale or of a transfer
-    screening: str = ""  # what a screening that needs time will answer
-    due: datetime | None = None  # when the screening answers or the processor settles
+    screening: str = ""  # the coming answer of a slow screening
+    due: datetime | None = None  # the time of the screening's answer or the settlement
 
     @property
     def facts(self) -> Method:
-        """What is said about its method."""
+        """The properties of the method."""
         return METHODS[self.method]
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be paid in time."""
+        """Whether the attempt has not ended."""
         return self.status in {"new", "processing", "pending"}
 
     @property
     def is_unpaid(self) -> bool:
-        """Whether nothing was reserved or received through it, so that it was never completed."""
+        """Whether the attempt reserved or received no money, so that it was never completed."""
         return self.authorization is None and not self.received
 
     @property
     def captured(self) -> int:
-        """What the merchant has got through it."""
+        """The money captured or received through the attempt."""
         return self.authorization.captured if self.authorization else self.received
 
 
 @dataclass(frozen=True)
 class Webhook:
-    """One change of status that the merchant is told of (HOOK-02)."""
+    """A webhook on a change of status (HOOK-02)."""
 
     since: datetime
     attempts: int = 0
@@ -197,13 +197,13 @@ class Webhook:
 
     @property
     def due(self) -> datetime | None:
-        """When the next delivery is due, two minutes after the one before (HOOK-11)."""
+        """The time of the next delivery, two minutes after the previous one (HOOK-11)."""
         return self.since + self.attempts * RETRY_AFTER if self.state == "pending" else None
 
 
 @dataclass(frozen=True)
 class Refund:
-    """An order-like record (SET-48)."""
+    """A refund, an order-like record (SET-48)."""
 
     amount: int
     status: str
@@ -214,25 +214,25 @@ class Refund:
 
 @dataclass(frozen=True)
 class Order:
-    """An order, with the refunds that were made of it."""
+    """An order with its refunds."""
 
     amount: int
     status: str
-    expires: datetime | None  # of the hosted page, if it was created without transactions
+    expires: datetime | None  # for an order with a hosted page
     lines: tuple[Line, ...] = ()
     customer: str = ""
     offered: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     description: str = ""
-    webhook_url: str = ""  # its own (ORD-10, HOOK-04); "" for the project's (HOOK-03)
-    has_acted: bool = False  # the customer
+    webhook_url: str = ""  # of the order (ORD-10, HOOK-04); "" for the project's URL (HOOK-03)
+    has_acted: bool = False  # whether the customer has acted
     from_code: bool = False
     refunds: tuple[Refund, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
 
     @property
     def is_invoice(self) -> bool:
-        """Whether it is paid by the invoice method."""
+        """Whether the order uses the invoice method."""
         return any(attempt.facts.is_invoice for attempt in self.attempts)
 
     @property
@@ -242,26 +242,26 @@ class Order:
 
     @property
     def is_active(self) -> bool:
-        """Whether it can still be paid."""
+        """Whether the customer can still pay the order."""
         return self.status in {"new", "processing"}
 
     @property
     def is_unpaid(self) -> bool:
-        """Whether it was never completed."""
+        """Whether no attempt reserved or received money."""
         return all(attempt.is_unpaid for attempt in self.attempts)
 
     def is_page_open(self, now: datetime) -> bool:
-        """Whether its page can be used; a transfer keeps the order open for longer (ORD-12, A21)."""
+        """Whether customers can use the page; a transfer keeps the order open for longer (ORD-12, A21)."""
         return self.is_active and (self.expires is None or now < self.expires)
 
     @property
     def captured(self) -> int:
-        """All money that arrived (A45)."""
+        """All money received for the order (A45)."""
         return sum(attempt.captured for attempt in self.attempts)
 
     @property
     def refundable(self) -> int:
-        """What was captured or completed, less earlier refunds (SET-49); part of a transfer is neither."""
+        """The paid cents less earlier refunds (SET-49); a partial transfer does not count as paid."""
         is_paid = any(attempt.authorization or attempt.status == "completed" for attempt in self.attempts)
         return self.captured * is_paid - sum(
             refund.amount for refund in self.refunds if refund.status != "error"
@@ -269,7 +269,7 @@ class Order:
 
 
 class Card(NamedTuple):
-    """A stored card, by the vault token of a first payment (CARD-20)."""
+    """A stored card, known by the vault token of a first payment (CARD-20)."""
 
     order: int
     flow: str
@@ -291,12 +291,12 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Shop:
-    """A merchant's project at a moment."""
+    """The state of a merchant's project at a point in time."""
 
     now: datetime = START
     mode: str = "test"
     authorized_status: str = "completed"
-    is_reachable: bool = True  # whether the shop answers webhooks with 200; otherwise with 503
+    is_reachable: bool = True  # whether the shop answers webhooks with 200, not 503
     orders: tuple[Order, ...] = ()
     cards: tuple[Card, ...] = ()
     codes: tuple[Code, ...] = ()

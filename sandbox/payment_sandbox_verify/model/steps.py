@@ -24,17 +24,17 @@ STEPS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
 
 
 def stale(call: Call) -> Refusal:
-    """Refuse a change of an order that is no longer the one that was read (SET-33, IFM-01, IFM-02)."""
+    """Refuse a change of an order because its entity tag is outdated (SET-33, IFM-01, IFM-02)."""
     by_style = {"amount": ("IFM-01", "SET-33"), "lines": ("IFM-02", "SET-33")}
     rules = by_style.get(call.style, ("SET-33",)) if type(call) is calls.Capture else ("SET-33",)
     return Refusal(412, "PreconditionFailed", rules)
 
 
 def step(shop: Shop, call: Call) -> Outcomes:
-    """Return every allowed answer with the state after it; what is due at once has happened then.
+    """Return every allowed answer with the state after it, including the events due immediately.
 
-    No answer means that nothing is said about this call in this state. What does not exist is not found,
-    and an entity tag that does not match refuses every change (SET-08, SET-33).
+    No answer means that the specification leaves the call open in this state. A missing object gets 404,
+    and an outdated entity tag gets 412 (SET-08, SET-33).
     """
     number, index = getattr(call, "order", -1), getattr(call, "attempt", -1)
     is_missing = number >= len(shop.orders) or (index >= 0 and index >= len(shop.orders[number].attempts))

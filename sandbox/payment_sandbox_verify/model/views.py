@@ -24,9 +24,9 @@ def read_order(shop: Shop, number: int) -> Json:
 
 
 def optional(order: Order) -> Json:
-    """Fields that are there in some states (ORD-06, ORD-20, ORD-24, ORD-25, SET-24, SET-28)."""
+    """Return the fields that only exist in some states (ORD-06, ORD-20, ORD-24, ORD-25, SET-24, SET-28)."""
     shown: Json = {}
-    if not order.from_code or order.description:  # of the description of a QR order nothing is said
+    if not order.from_code or order.description:  # unspecified for a QR order
         shown["description"] = order.description or None
     if order.is_unpaid or order.status in {"new", "processing", "completed"}:
         shown["completed"] = order.status == "completed"
@@ -38,7 +38,7 @@ def optional(order: Order) -> Json:
 
 
 def flags(shop: Shop, order: Order) -> Json:
-    """Whether each flag is there (SET-26); a sale has no captures of its own to tell."""
+    """Return each flag and whether it is set (SET-26); for a sale, has-captures is unspecified."""
     authorizations = [attempt.authorization for attempt in order.attempts if attempt.authorization]
     shown: Json = {"is-test": shop.mode == "test", "from-bankqr": order.from_code, "is-refund": False}
     if authorizations or not order.captured:
@@ -50,7 +50,7 @@ def flags(shop: Shop, order: Order) -> Json:
 
 
 def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
-    """One transaction (TX-01 to TX-17, SET-27, SET-29)."""
+    """Return the view of a transaction (TX-01 to TX-17, SET-27, SET-29)."""
     shown: Json = {
         "payment_method": attempt.method,
         "amount": attempt.amount,
@@ -63,7 +63,7 @@ def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
     if attempt.capture_mode:
         shown["capture_mode"] = attempt.capture_mode  # CAP-01
     if not attempt.screening:
-        shown["status"] = attempt.status  # of a screening that needs time only the order's is specified
+        shown["status"] = attempt.status  # unspecified during a slow screening
     if attempt.is_unpaid or attempt.status in {"new", "processing", "pending", "completed"}:
         shown["completed"] = attempt.status == "completed"  # TX-07
     if attempt.status == "error":
@@ -72,7 +72,7 @@ def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
 
 
 def read_authorization(attempt: Attempt) -> Json:
-    """Whether it can be captured, and is in full (SET-27, SET-42, CAP-02)."""
+    """Return the flags on the capture of a transaction (SET-27, SET-42, CAP-02)."""
     mine, shown = attempt.authorization, Json()
     if mine is None:
         return {"is_capturable": False} if attempt.capture_mode else {}
@@ -84,7 +84,7 @@ def read_authorization(attempt: Attempt) -> Json:
 
 
 def read_card(attempt: Attempt) -> Json:
-    """Where the customer pays, and the stored card (STA-02, SET-37, TX-13, CARD-20, CARD-21)."""
+    """Return whether page and stored card exist (STA-02, SET-37, TX-13, CARD-20, CARD-21)."""
     if attempt.flow in {"one-click", "recurring"}:
         return {"payment_url": False, "first_authorised_transaction_id": True}
     is_waiting = attempt.facts.has_page and attempt.status == "new"
@@ -95,7 +95,7 @@ def read_card(attempt: Attempt) -> Json:
 
 
 def amounts(order: Order) -> Json:
-    """Return ``amount_details``, if one attempt paid (ADET-01, A45)."""
+    """Return ``amount_details`` if a single attempt has paid (ADET-01, A45)."""
     paying = [a for a in order.attempts if a.authorization or a.received]
     for attempt in paying if len(paying) == 1 else ():
         mine = attempt.authorization
@@ -112,7 +112,7 @@ def amounts(order: Order) -> Json:
 def line_details(order: Order) -> Json:
     """Return ``order_line_details`` of an authorization: quantities by line and status (LDET-01 to LDET-04).
 
-    Numbers are strings, and entries of quantity 0 are left out (contract).
+    Numbers are strings, and entries of quantity 0 are omitted (contract).
     """
     mine = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
     if mine is None or not are_lines_decided(order, mine):
@@ -128,7 +128,7 @@ def line_details(order: Order) -> Json:
 
 
 def are_lines_decided(order: Order, mine: Authorization) -> bool:
-    """Whether the lines add up to the amount, and it is said which of them voids by amount cover (A41)."""
+    """Whether the lines add up to the amount, and their quantities by status are specified (A41)."""
     total = price(order.lines, [line.quantity for line in order.lines])
     if mine.is_expired or not order.lines or total != order.amount:
         return False
@@ -137,7 +137,7 @@ def are_lines_decided(order: Order, mine: Authorization) -> bool:
 
 
 def quantities(order: Order, mine: Authorization) -> tuple[list[int], list[int], list[int]]:
-    """Items that are authorized, captured and voided; once nothing is left, the amounts decide (A41)."""
+    """Return authorized, captured and voided items; without a remainder, amounts decide (A41)."""
     rest, taken, voided = (
         list(free_quantities(order, mine)),
         list(mine.captured_lines),
@@ -156,12 +156,12 @@ def quantities(order: Order, mine: Authorization) -> tuple[list[int], list[int],
 
 
 def read_webhook(webhook: Webhook) -> Json:
-    """One webhook, as GET /control/webhooks/ lists it (HOOK-11, CTL-21)."""
+    """Return a webhook as in GET /control/webhooks/ (HOOK-11, CTL-21)."""
     return {"state": webhook.state, "attempts": webhook.attempts, "since": webhook.since}
 
 
 def read_refund(refund: Refund) -> Json:
-    """One refund, readable as an order (SET-48)."""
+    """Return a refund, which is readable as an order (SET-48)."""
     return {
         "amount": refund.amount,
         "status": refund.status,

@@ -1,4 +1,4 @@
-"""The probes: what a caller can find out about the rules of the ledger, besides what a walk shows."""
+"""The probes: checks of the rules of the ledger that a caller can observe."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,7 +13,7 @@ MODULES: Final = ("values", "conversations", "patience")
 
 
 def all_probes() -> Iterator[Probe]:
-    """Every probe, in the order in which they run: fields, states, conversations, and those that wait."""
+    """Yield the probes in their order of execution: fields, tours, conversations, and slow probes last."""
     yield from value_probes()
     yield from Walker().probes()
     for module in MODULES:

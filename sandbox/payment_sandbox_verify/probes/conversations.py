@@ -1,4 +1,4 @@
-"""The conversations: probes of what no state, no field and no shape of an answer shows."""
+"""Probes of behaviour that fields and tours do not cover, such as credentials and QR requests."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -42,7 +42,7 @@ NO_JSON: Final = {
 
 @probe("AUTH-01", "AUTH-02", "SET-02")
 def credentials(service: Service) -> Checks:
-    """Without the key nothing is answered, or with another one."""
+    """Calls with a missing or wrong key get a 401."""
     place = f"{ORDERS}{NOBODY}/"
     for rule, key in (("AUTH-01", ""), ("AUTH-02", "no-such-key")):
         for answer in (service.call("GET", place, key=key), service.call("POST", ORDERS, LEAST, key=key)):
@@ -52,7 +52,7 @@ def credentials(service: Service) -> Checks:
 
 @probe("SET-03", "SET-04", "SET-05")
 def errors(service: Service) -> Checks:
-    """All problems are told at once."""
+    """One answer names all problems of a request."""
     answer = service.create(currency="USD", amount=-1, return_url="no address")
     yield same("SET-04", answer, "error.type", "ValidationError")
     violations = answer.at("error.violations")
@@ -63,7 +63,7 @@ def errors(service: Service) -> Checks:
 
 @probe("SET-08", "SET-09", "SET-01", "VER-01", "VER-02")
 def calls_that_lead_nowhere(service: Service) -> Checks:
-    """Unknown orders, paths, methods, media types, and bodies that are no JSON or too large."""
+    """Calls of unknown orders, paths or methods, with wrong media types, or malformed or large bodies."""
     order = service.order()
     place = f"{ORDERS}{order.at('id')}"
     for path in (f"{ORDERS}{NOBODY}/", f"{ORDERS}nobody/", "/v1/no-such-path/"):
@@ -93,7 +93,7 @@ def calls_that_lead_nowhere(service: Service) -> Checks:
 
 @probe("SET-12", "SET-14", "SET-15", "SET-16")
 def unknown_fields(service: Service) -> Checks:
-    """Unknown keys are dropped and named; those of a customer may be more, or null."""
+    """Unknown fields are dropped and listed in a header; a customer can have more fields, or null ones."""
     answer = service.create(amuont=5)
     yield holds("SET-12", answer.is_success, f"an unknown key is refused: {answer.summary}")
     if answer.is_success:
@@ -124,7 +124,7 @@ def what_is_not_limited(service: Service) -> Checks:
 
 @probe("LINE-02")
 def lines_that_give(service: Service) -> Checks:
-    """A discount, a gift card and a store credit may be negative; others may not."""
+    """Discounts, gift cards and store credits can be negative; other lines cannot."""
     for kind in ("discount", "gift_card", "store_credit"):
         answer = service.create(order_lines=[LINES[0], {**LINES[1], "type": kind, "amount": -250}])
         if answer.is_success or service.create(order_lines=[{**LINES[0], "type": kind}]).is_success:
@@ -152,7 +152,7 @@ def reads(service: Service) -> Checks:
 
 @probe("SET-54", "END-17")
 def lists(service: Service) -> Checks:
-    """The enabled methods, and the banks."""
+    """The service lists the enabled methods, and the banks."""
     answer = service.call("GET", "/v1/merchants/self/projects/self/currencies/")
     yield holds("SET-54", answer.is_success, f"{answer.call} is {answer.summary}")
     answer = service.call("GET", "/v1/bank-redirect-nl/issuers/")
@@ -164,7 +164,7 @@ METHOD: Final = "transactions[0].payment_method"
 
 @probe("BRB-01", "WAPP-01", "WAPP-02", "SET-61")
 def test_mode(service: Service) -> Checks:
-    """Which methods test mode refuses."""
+    """Test mode refuses some methods."""
     answers = [service.create(by(method)) for method in (REDIRECT_BE, WALLET_APPLE)]
     if "is-test" not in flags_of(service.order()):
         raise CannotTell("this is not test mode")
@@ -194,7 +194,7 @@ def allow_lists(service: Service) -> Checks:
 
 @probe("SET-10", spends=True)
 def captures_in_full(service: Service) -> Checks:
-    """They may have an empty body, or none."""
+    """Captures in full accept an empty body, or none."""
     for words, body, content in (
         ("an empty object", {}, None),
         ("an empty body", None, b""),
@@ -223,10 +223,10 @@ def languages(service: Service) -> Checks:
 
 @probe("GEN-03", "GEN-04", "ORD-13", "ORD-14")
 def choices(service: Service) -> Checks:
-    """The hosted page offers the enabled methods, or those of the allow list."""
+    """The hosted page offers the enabled methods, or only those in the allow list."""
     offered = _known(service.visit(service.order()).buttons)
     if not offered:
-        raise CannotTell("a program cannot see which methods the hosted page offers")
+        raise CannotTell("the hosted page has no buttons of methods for a program")
     for rule in ("GEN-03", "ORD-14"):
         yield holds(rule, len(offered) > 1, f"the page offers {sorted(offered)} only")
     for listed in ([CARD], [WALLET_WEB, CARD]):
@@ -238,7 +238,7 @@ def choices(service: Service) -> Checks:
 
 @probe("FLOW-16")
 def without_return_url(service: Service) -> Checks:
-    """A customer without a shop to return to stays at the service."""
+    """Without a return_url, the customer stays at the service."""
     order = service.order(by(CARD))
     went = service.payer.cancel(service.page_of(order), "10.00 EUR with a card")
     yield holds("FLOW-16", went is None, f"without return_url the customer went to {went}")
@@ -303,7 +303,7 @@ def the_image(service: Service) -> Checks:
 
 @probe("HOOK-04", "SET-51")
 def another_webhook_url(service: Service) -> Checks:
-    """A change of the address by PUT counts from the next webhook on."""
+    """PUT changes the webhook_url for the next webhook."""
     url = service.webhook_url
     order = service.order(by(CARD), webhook_url=WEBHOOK_URL)
     if not service.call("PUT", f"{ORDERS}{order.at('id')}/", {"webhook_url": url}).is_success:
@@ -311,6 +311,6 @@ def another_webhook_url(service: Service) -> Checks:
     if not service.call("DELETE", f"{ORDERS}{order.at('id')}/").is_success:
         raise CannotTell("a new order cannot be cancelled")
     webhook = service.webhook_of(str(order.at("id")))
-    yield holds("SET-51", webhook is not None, "no webhook came to the address that PUT has set")
+    yield holds("SET-51", webhook is not None, "no webhook came to the URL set by PUT")
     if webhook is not None:
         yield from of_webhook(webhook, str(order.at("project_id")))

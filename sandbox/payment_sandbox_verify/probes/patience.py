@@ -18,7 +18,7 @@ SLOW_SECONDS: Final = 7.0
 
 @probe("HOOK-09", "HOOK-10", "HOOK-11", "HOOK-12", "LIM-06", spends=True)
 def of_a_shop_that_fails(service: Service) -> Checks:
-    """It sends a webhook ten times, two minutes apart, whether the shop answers 4xx or 5xx."""
+    """The service tries a webhook ten times, two minutes apart, if the shop answers with 4xx or 5xx."""
     order = _told(service, 503, 404, 500)
     waited = list(_waits(service, order))
     came = len(waited) + 1
@@ -35,7 +35,7 @@ def of_a_shop_that_fails(service: Service) -> Checks:
 
 
 def _waits(service: Service, order: ServiceAnswer) -> Iterator[int]:
-    """How many seconds the service waits before each further try; at most one more than it should make."""
+    """Yield the delay of each retry in seconds, up to one retry too many."""
     for nth in range(2, DELIVERIES + 2):
         seconds = _until_next(service, order, nth)
         if seconds is None:
@@ -45,7 +45,7 @@ def _waits(service: Service, order: ServiceAnswer) -> Iterator[int]:
 
 @probe("SET-57", spends=True)
 def of_a_shop_that_is_slow(service: Service) -> Checks:
-    """An answer after more than five seconds counts as none."""
+    """An answer after more than five seconds counts as a failure, so the webhook is retried."""
     order = _told(service, 200, delay_seconds=SLOW_SECONDS)
     again = _until_next(service, order, 2)
     yield holds("SET-57", again is not None, f"an answer after {SLOW_SECONDS:g} s is taken")
@@ -53,20 +53,20 @@ def of_a_shop_that_is_slow(service: Service) -> Checks:
 
 @probe("SET-58", spends=True)
 def of_a_shop_that_redirects(service: Service) -> Checks:
-    """A redirect is not followed, and the webhook does not come again."""
+    """A redirect is not followed, and the webhook is not retried."""
     order = _told(service, 302)
     again = _until_next(service, order, 2)
     yield holds("SET-58", again is None, "a webhook that was answered with a redirect was retried")
 
 
 def _told(service: Service, *statuses: int, delay_seconds: float = 0.0) -> ServiceAnswer:
-    """An order whose first webhook has come to a shop that answers so.
+    """Create an order, and answer its webhooks with some statuses; return it after the first webhook.
 
     Raises:
-        CannotTell: nobody has time for that, or no webhook comes.
+        CannotTell: the option --patient is missing, or no webhook comes.
     """
     if not service.is_patient:
-        raise CannotTell("takes half an hour: try --patient, with --webhook-url")
+        raise CannotTell("needs half an hour: try --patient, with --webhook-url")
     service.answer_webhooks(*statuses, delay_seconds=delay_seconds)
     order = service.order(by(TRANSFER), webhook_url=service.webhook_url)
     if service.webhook_of(str(order.at("id"))) is None:
@@ -75,7 +75,7 @@ def _told(service: Service, *statuses: int, delay_seconds: float = 0.0) -> Servi
 
 
 def _until_next(service: Service, order: ServiceAnswer, nth: int) -> int | None:
-    """How many seconds later the next webhook of an order came; None if it did not."""
+    """Return the seconds until the next webhook of an order; None if it does not come."""
     for waited in range(STEP_SECONDS, APART_SECONDS + 2 * MARGIN_SECONDS, STEP_SECONDS):
         service.pause(STEP_SECONDS)
         if service.webhook_of(str(order.at("id")), nth=nth, within_seconds=0) is not None:

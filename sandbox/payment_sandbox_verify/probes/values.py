@@ -1,4 +1,4 @@
-"""Fields: all values of enumerations, and both sides of each bound; accepted values are read back."""
+"""Probes of fields: all values of enumerations, and both sides of each bound, each read back."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -21,9 +21,9 @@ NO_TEXT: Final = (5, ["x"])
 
 
 class Field(NamedTuple):
-    """A field: its rules, where it stands, values that are taken and values that are refused.
+    """A field: its rules and its path, with accepted and refused values.
 
-    ``...`` leaves it out. With ``changes``, PUT changes it; a field that is not echoed is not read back.
+    The value ``...`` omits it. ``changes`` is the rule on changes by PUT; answers have it if ``is_echoed``.
     """
 
     rules: str
@@ -136,7 +136,7 @@ GROUPS: Final[Sequence[tuple[str, str, Json, Sequence[Field]]]] = (
 
 
 def with_value(body: Json, place: str, value: object) -> Json:
-    """A body with another value at a place, or without one."""
+    """Return a copy of a body with another value at a path; ``...`` removes the field."""
     made: Json = deepcopy(dict(body))
     inner: Any = made
     steps = [int(index) if index else key for index, key in STEP.findall(place)]
@@ -150,7 +150,7 @@ def with_value(body: Json, place: str, value: object) -> Json:
 
 
 def _values(service: Service, path: str, base: Json, group: Sequence[Field]) -> Checks:
-    """Send each right value at least once, several at a time, and each wrong one alone."""
+    """Send each right value at least once, several fields at a time, and each wrong value alone."""
     for number in range(max(len(field.right) for field in group)):
         chosen = [(field, field.right[number % len(field.right)]) for field in group if field.right]
         body = dict(base)
@@ -187,7 +187,7 @@ def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Fi
             how = f"{field.place} of {shown(value)} is {answer.summary}"
             yield from (Check(rule, False, how, answer) for rule in field.rules.split())
     if not is_clear:
-        raise CannotTell(f"{path} refuses values together that it takes alone")
+        raise CannotTell(f"{path} refuses a combination of values, but accepts each on its own")
 
 
 def _echoed(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
@@ -223,7 +223,7 @@ def _same(rules: str, answer: ServiceAnswer, place: str, sent: object) -> Iterat
 
 @probe("SET-51", "SET-52")
 def changes(service: Service) -> Checks:
-    """What PUT changes is read back, and wrong values are refused there, too."""
+    """Reads return the values changed by PUT, and PUT refuses wrong values, too."""
     fields = [field for field in OF_ORDERS if field.changes]
     order = service.order(**_with_all(fields, 0))
     place = f"{ORDERS}{order.at('id')}/"
@@ -243,13 +243,13 @@ def _refused_by_put(service: Service, place: str, fields: Sequence[Field]) -> Ch
 
 
 def _is_read(field: Field, read: ServiceAnswer, sent: object) -> bool:
-    """Whether a field is read as it was sent."""
+    """Whether a read returns the sent value of a field."""
     return bool(plain(read.at(field.place)) == plain(value_at(sent, field.place)))
 
 
 @probe("SET-53")
 def whole_orders(service: Service) -> Checks:
-    """PUT accepts an order as it was read, and leaves read-only fields unchanged."""
+    """PUT accepts the result of a read, and leaves read-only fields unchanged."""
     fields = [field for field in OF_ORDERS if field.changes]
     read = service.read(service.order(**_with_all(fields, 0)))
     whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
@@ -260,7 +260,7 @@ def whole_orders(service: Service) -> Checks:
 
 
 def _with_all(fields: Sequence[Field], number: int) -> Json:
-    """An order with the nth right value of each field."""
+    """Return an order with the nth right value of each field."""
     body: Json = dict(WITH_ALL)
     for field in fields:
         body = with_value(body, field.place, field.right[number])
@@ -276,14 +276,14 @@ def _alone(service: Service, place: str, chosen: Sequence[tuple[Field, object]])
 
 
 def _kept(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """A change is answered and read back."""
+    """Check that the answer to a change and a later read show it."""
     for shown_by in (answer, service.call("GET", answer.path)):
         for field, value in chosen:
             yield from _same(field.changes, shown_by, field.place, value)
 
 
 def value_probes() -> Iterator[Probe]:
-    """A probe for each group of fields."""
+    """Yield a probe for each group of fields."""
     for name, path, base, group in GROUPS:
         rules = dict.fromkeys(rule for field in group for rule in field.rules.split())
         run = partial(_values, path=path, base=base, group=group)

@@ -1,4 +1,4 @@
-"""Walks the model and a server side by side: what to try in a state, and what must be read then.
+"""Walks the model and a server side by side: tries calls, and compares the answers and later reads.
 
 Other packages import ``walking.walker``.
 """

@@ -1,4 +1,4 @@
-"""The calls that are worth trying in a state, and what customers do: both sides of every bound."""
+"""The calls of merchants and actions of customers to try in a state: both sides of every bound."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -24,7 +24,7 @@ FULL: Final[Json] = {"lines": LINES, "customer": "test-order"}
 
 
 def needs(method: str) -> Json:
-    """What a method needs in a request, and nothing else."""
+    """Return the fields of a request that a method requires."""
     facts = METHODS[method].needs
     given: Json = {"issuer": "known"} if "issuer_id" in facts else {}
     given |= {"lines": LINES} if "order_lines" in facts else {}
@@ -72,7 +72,7 @@ def _of_flows(method: str) -> list[Create]:
 
 
 def stored_cards(shop: Shop) -> Iterator[Create]:
-    """Later payments with every stored card, and with one that is not there."""
+    """Yield later payments with every stored card, and with an unknown one."""
     for number in range(len(shop.cards) + 1):
         amounts = (AMOUNT, AMOUNT + 1, 66604)
         yield from (Create(amount, CARD, flow="one-click", card=number, cvc="123") for amount in amounts)
@@ -84,7 +84,7 @@ def stored_cards(shop: Shop) -> Iterator[Create]:
 
 
 def codes() -> list[CreateCode]:
-    """QR codes at and beyond their bounds."""
+    """List QR requests at and beyond their bounds."""
     return [
         CreateCode(AMOUNT),
         CreateCode(AMOUNT, is_one_off=False, size=100),
@@ -102,12 +102,12 @@ def codes() -> list[CreateCode]:
 
 
 def sizes(whole: int) -> list[int]:
-    """The amounts 1, half, all, and one more."""
+    """List the amounts to try: 1, half, all, and one more."""
     return sorted({1, max(whole // 2, 1), max(whole, 1), whole + 1})
 
 
 def about_money(order: Order, number: int, index: int, attempt: Attempt) -> Iterator[Call]:
-    """Captures and voids of an attempt that authorizes, or could."""
+    """Yield captures and voids of an attempt, by amount, by lines and in full."""
     if not METHODS[attempt.method].authorizes:
         yield Capture(number, index, amount=1)
         return
@@ -128,7 +128,7 @@ def about_money(order: Order, number: int, index: int, attempt: Attempt) -> Iter
 
 
 def about_refunds(order: Order, number: int) -> Iterator[Call]:
-    """Refunds by amount, by lines and of all."""
+    """Yield refunds by amount, by lines and in full."""
     if len(order.refunds) < 3:
         yield MakeRefund(number)
         yield MakeRefund(number, amount=1, if_match="stale")
@@ -141,7 +141,7 @@ def about_refunds(order: Order, number: int) -> Iterator[Call]:
 
 
 def about_order(shop: Shop, number: int) -> list[Call]:
-    """Everything that a merchant can try with an order, and what its customer can do."""
+    """List the calls of a merchant about an order, and the actions of its customer."""
     order = shop.orders[number]
     tried: list[Call] = [Act(number, "customer", action) for action in ("visit", "pay", "cancel")]
     tried += [Cancel(number), Cancel(number, if_match="stale"), Update(number, description="changed")]

@@ -1,4 +1,4 @@
-"""Sends the merchant's calls of the model to a server, and reads what the merchant sees."""
+"""Sends the merchant's calls of the model to a server, and reads the merchant's orders and refunds."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -17,7 +17,7 @@ SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in SAMPLES}
 
 
 Guarded = calls.Update | calls.Cancel | calls.Capture | calls.MakeRefund
-"""The calls that may have an entity tag."""
+"""The calls that accept an entity tag."""
 
 
 class MerchantCaller(Protocol):
@@ -40,17 +40,17 @@ class Names:
     cards: list[str] = field(default_factory=list)
 
     def copy(self) -> "Names":
-        """Copy them, for a snapshot."""
+        """Copy the names, for a snapshot."""
         return deepcopy(self)
 
 
 def lines_of(lines: tuple[Line, ...]) -> list[Json]:
-    """The order lines of a request."""
+    """Return the order lines of a request."""
     return [{**SAMPLE_LINES[line.id], "amount": line.amount, "quantity": line.quantity} for line in lines]
 
 
 def wanted(call: calls.Capture | calls.MakeRefund) -> Json:
-    """The amount and the lines of a capture, void or refund."""
+    """Return the body of a capture, void or refund: amount and lines."""
     body: Json = {} if call.amount is None else {"amount": call.amount}
     if call.lines is not None:
         body["order_lines"] = [
@@ -60,12 +60,12 @@ def wanted(call: calls.Capture | calls.MakeRefund) -> Json:
 
 
 class Driver:
-    """One project of a server; ``more`` are fields of every order, ``issuer`` names a bank."""
+    """A project of a server; ``more`` are fields of every order, ``issuer`` returns the id of a bank."""
 
     def __init__(self, call: MerchantCaller, issuer: Callable[[], str], more: Json) -> None:
         self.names = Names()
         self.tags: dict[str, str] = {}
-        self.project = ""  # as the last order that was read names it
+        self.project = ""  # the project_id in the last read
         self.call = call
         self._issuer = issuer
         self._more = more
@@ -77,7 +77,7 @@ class Driver:
         return answer
 
     def order_id(self, number: int) -> str:
-        """The id of an order; that of nobody's order if there are not so many."""
+        """Return the id of an order, or an unknown id if the number is too large."""
         return self.names.orders[number] if number < len(self.names.orders) else NOBODY
 
     def _guarded(self, method: str, path: str, body: Json | None, call: Guarded) -> ServiceAnswer:

@@ -1,4 +1,4 @@
-"""Holds a server against the model: every answer, and everything that is read afterwards."""
+"""Compares a server with the model: every answer, and the reads afterwards."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ ATTEMPTS: Final = "transactions"
 PERIOD: Final = "transactions.expiration_period"
 STATUSES: Final = ("status", "transactions", "transactions.status")
 STATES: Final = ("status", "transactions.status", "transactions", "amount", "amount_details.captured")
-"""What later calls depend on: when one of these differs, nothing that follows can be judged."""
+"""The fields on which later calls depend: a difference in one of them ends the comparison."""
 RULES: Final = FIELDS | {
     "amount_details.voided": "VOID-01",
     "transactions.capture_mode": "CAP-01",
@@ -73,14 +73,14 @@ class Disagreeing(NamedTuple):
 
 
 class Misread(NamedTuple):
-    """A place of an order, and what is wrong there."""
+    """A path in an order, and the difference in its value."""
 
     place: str
     text: str
 
 
 def views_differ(expected: Json, seen: ServiceAnswer) -> Iterator[Misread]:
-    """List what an order should show and does not."""
+    """Yield the differences of an order from its expected fields."""
     for name in ("status", "amount", "currency", "description"):
         if name in expected and (value := plain(seen.at(name))) != expected[name]:
             yield Misread(name, f"{name} is {shown(value)}, not {shown(expected[name])}")
@@ -136,36 +136,36 @@ def _entries(listed: Iterable[Json]) -> set[tuple[str, ...]]:
 
 
 def misreadings(shop: Shop, seen: Seen) -> int:
-    """How much is read otherwise than in a state of the model."""
+    """Count the differences of the reads from a state of the model."""
     return sum(1 for number in seen for _ in views_differ(read_order(shop, number), seen[number]))
 
 
 def name_of(place: str) -> str:
-    """Return a place without its list indexes."""
+    """Remove the list indexes from a path."""
     return "".join(part.partition("]")[2] if "]" in part else part for part in place.split("["))
 
 
 class Judge:
-    """A server and the model of it, side by side."""
+    """A comparison of a server with the model, call by call."""
 
     def __init__(self, driver: Driver, shop: Shop, *, reads_all: bool = True) -> None:
-        """All orders are read after a step, or only the one that it is about."""
+        """Read all orders after a step, or only its own order."""
         self.driver = driver
         self._reads_all = reads_all
         self.shop = shop
         self.history: list[Call] = []
         self.rules: Counter[str] = Counter()
         self.silent = 0
-        self.answer: ServiceAnswer | None = None  # to the last call, as far as the model allows it
+        self.answer: ServiceAnswer | None = None  # to the last call, if the model allows it
         self._is_untagged = False
-        self.stuck: set[str] = set()  # rules of times that stay when a status changes
+        self.stuck: set[str] = set()  # rules of modification times that did not change with the status
         self._seen: dict[str, tuple[ServiceAnswer, Order]] = {}
 
     def do(self, call: Call, *, reads: bool = True) -> list[Disagreeing]:
-        """Make a call; the answer must be allowed, and so must all that is read afterwards.
+        """Make a call; report where the answer and the reads afterwards differ from the model.
 
-        A call that is refused, as it should, is not followed by reads if ``reads`` is off. Once entity tags
-        are wrong, none guards a call.
+        Without ``reads``, no reads follow a correctly refused call. After a wrong entity tag, calls are sent
+        without tags.
         """
         self.answer = None
         asked = self._guarded(call)
@@ -190,7 +190,7 @@ class Judge:
         return differences + (self.look(allowed, asked, answer) if answer.is_success or reads else [])
 
     def _guarded(self, call: Call) -> Call | None:
-        """The call, without its entity tag if tags cannot be trusted; None if the call only tests the tag."""
+        """Remove the entity tag from a call after a wrong one; return None if the call only tests the tag."""
         if not self._is_untagged or not isinstance(call, GUARDED):
             return call
         return None if call.if_match == "stale" else replace(call, if_match="")
@@ -198,9 +198,9 @@ class Judge:
     def look(
         self, allowed: Sequence[Outcome] = (), call: Call | None = None, answer: ServiceAnswer | None = None
     ) -> list[Disagreeing]:
-        """Read all orders; one of the allowed outcomes must agree with what is read, or the state before.
+        """Read the orders; compare them with the closest allowed outcome, or with the present state.
 
-        The ``answer`` to the call must agree as well, if it is an order.
+        If the ``answer`` to the call is an order, it is compared as well.
         """
         seen = {number: self.driver.read(number) for number in self._concerned(call)}
         outcomes = allowed or (Outcome(200, self.shop),)
@@ -213,7 +213,7 @@ class Judge:
         return found
 
     def _concerned(self, call: Call | None) -> range:
-        """The numbers of the orders that are read after a call."""
+        """Return the numbers of the orders to read after a call."""
         numbers = range(len(self.driver.names.orders))
         if call is None or self._reads_all or isinstance(call, Advance):
             return numbers
@@ -242,9 +242,9 @@ class Judge:
             yield from self._refunds_differ(number, read_order(outcome.shop, number)["refunds"])
 
     def _explained(self, outcome: Outcome, number: int, answer: ServiceAnswer) -> Iterator[Disagreeing]:
-        """Name the rules: that of the step for what it should change, that of the field for the rest.
+        """Report differences with their rules: the rule of the step for its changes, of the field for others.
 
-        The state comes first, which explains the rest.
+        A difference in the state is reported alone, as it explains all others.
         """
         if not answer.is_success:
             yield Disagreeing(("END-03",), f"{answer.call} is {answer.summary}", True)
@@ -288,14 +288,14 @@ class Judge:
 
 
 def _lost(made: ServiceAnswer, seen: Seen) -> Iterator[Disagreeing]:
-    """What the answer to a creation shows and the first read does not."""
+    """Report values in the answer to a creation that differ in the first read."""
     for answer in seen.values():
         if answer.at("id") == made.at("id"):
             yield from (each._replace(rules=("END-03", *each.rules)) for each in _moved(made, answer))
 
 
 def contradiction(outcome: Outcome, call: Call, answer: ServiceAnswer) -> Disagreeing:
-    """A success instead of a refusal, or the reverse."""
+    """Report a success instead of a refusal, or the reverse."""
     if answer.is_success:
         return Disagreeing(outcome.rules, f"{answer.call} is not refused: {answer.summary}", True, answer)
     is_guarded = answer.status == STALE and isinstance(call, GUARDED) and call.if_match
@@ -304,7 +304,7 @@ def contradiction(outcome: Outcome, call: Call, answer: ServiceAnswer) -> Disagr
 
 
 def shown_by(answer: ServiceAnswer, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """The rules of a refusal, and those of the status of a success."""
+    """Return the rules of a refusal, or the rules on the status of a success."""
     if not answer.is_success:
         return outcomes[0].rules
     return {CREATED: ("END-02", "SET-07"), OK: ("SET-07",)}.get(answer.status, ())
@@ -331,12 +331,12 @@ def misanswered(outcome: Outcome, answer: ServiceAnswer, call: Call) -> Iterator
 
 
 def _changed(before: Json, expected: Json) -> set[str]:
-    """The places that a step should change."""
+    """Return the paths that a step should change."""
     return {name_of(leaf.place) for leaf in leaves(expected, before) if leaf.there != leaf.here}
 
 
 def rules_at(name: str, expected: Json) -> tuple[str, ...]:
-    """The rules of a place in an order; of a default period, those of its method."""
+    """Return the rules of a path in an order; a default period has the rules of its method."""
     if name == PERIOD:
         attempt = expected["transactions"][0]
         facts = METHODS[attempt["payment_method"]]
@@ -346,14 +346,14 @@ def rules_at(name: str, expected: Json) -> tuple[str, ...]:
 
 
 def rule_at(name: str) -> str:
-    """The rule of a place in an order."""
+    """Return the rule of a path in an order."""
     while name and name not in RULES:
         name = name.rpartition(".")[0]
     return RULES.get(name, "END-03")
 
 
 def _moved(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing]:
-    """What no step changes, and has changed."""
+    """Report changes of fields that no step may change."""
     for leaf in leaves(after.data, before.data):
         name = name_of(leaf.place)
         root = next((kept for kept in STAYING if name == kept or name.startswith(f"{kept}.")), None)
@@ -372,12 +372,12 @@ def is_stuck(before: ServiceAnswer, after: ServiceAnswer, below: str) -> bool:
 
 
 def explaining(found: list[Misread]) -> list[Misread]:
-    """The first difference of the state, which explains all others; all of them if there is none."""
+    """Return only the first difference in the state, which explains all others; without one, return all."""
     return [each for each in found if name_of(each.place) in STATES][:1] or found
 
 
 def _events(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing]:
-    """Events stay, and each change of a transaction's status adds one."""
+    """Check that each change of a transaction's status adds an event, and no event changes."""
     for index, (old, new) in enumerate(zip(before.listed(ATTEMPTS), after.listed(ATTEMPTS), strict=False)):
         problem = _unnoted(old, new)
         if problem:
@@ -385,7 +385,7 @@ def _events(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing
 
 
 def _unnoted(old: Json, new: Json) -> str:
-    """What is wrong with the events of a transaction, after those that it had."""
+    """Describe the problem with the events of a transaction, compared with the earlier ones."""
     earlier, later = (each.get("events") for each in (old, new))
     if not isinstance(earlier, list) or not isinstance(later, list):
         return ""

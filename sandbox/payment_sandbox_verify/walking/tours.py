@@ -1,4 +1,4 @@
-"""The tours of a walk at a service: what happens to an order, and all that is refused on the way."""
+"""The tours of a walk at a service: the life of an order, with refused calls in each of its states."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -43,14 +43,14 @@ TESTABLE: Final = [name for name, facts in METHODS.items() if facts.has_page and
 
 
 class TourStep(NamedTuple):
-    """A call; a refused one is not followed by reads until the next that is not."""
+    """A call, and whether the service should refuse it; reads only follow accepted calls."""
 
     call: Call
     is_refused: bool = False
 
 
 class Tour(NamedTuple):
-    """What is done one after the other with new orders; ``spends`` if it makes invoices or moves money."""
+    """A sequence of calls with new orders; ``spends`` if it creates invoices or moves money."""
 
     name: str
     steps: tuple[TourStep, ...]
@@ -59,7 +59,7 @@ class Tour(NamedTuple):
 
 
 def _moves() -> Iterator[tuple[str, list[Call]]]:
-    """What happens on each tour, without what is refused."""
+    """Yield the name and the accepted calls of each tour."""
     page = Create(AMOUNT, period="P2D", **FULL)
     more = Update(0, amount=AMOUNT + 1)
     yield "a hosted order", [page, Update(0, description="changed"), more, Cancel(0, if_match="current")]
@@ -85,7 +85,7 @@ def _moves() -> Iterator[tuple[str, list[Call]]]:
 
 
 def _of_authorizations() -> Iterator[tuple[str, list[Call]]]:
-    """Captures and voids of what a customer has authorized."""
+    """Yield tours with captures and voids of authorizations."""
     for method in (CARD, PAY_LATER):
         held = Create(AMOUNT, method, capture_mode="manual", **FULL)
         by_lines = [Capture(0, 0, lines=ONE_SOCK, if_match="current"), Void(0, 0, lines=ONE_SOCK)]
@@ -99,11 +99,11 @@ def _of_authorizations() -> Iterator[tuple[str, list[Call]]]:
         yield f"{method} by amount", [held, PAY, *parts, MakeRefund(0)]
         delayed = replace(held, capture_mode="delayed")
         yield f"{method}, delayed", [delayed, PAY, Void(0, 0, amount=250), Void(0, 0, amount=750)]
-    yield "an authorization that is cancelled", [Create(AMOUNT, CARD, capture_mode="manual"), PAY, Cancel(0)]
+    yield "a cancelled authorization", [Create(AMOUNT, CARD, capture_mode="manual"), PAY, Cancel(0)]
 
 
 def _of_invoices() -> Iterator[tuple[str, list[Call]]]:
-    """Every way in which an invoice is captured, voided, refunded and cancelled."""
+    """Yield tours with all kinds of captures, voids, refunds and cancellations of invoices."""
     made = Create(AMOUNT, INVOICE, **FULL)
     refunds = [MakeRefund(0, lines=ONE_SOCK), MakeRefund(0, lines=(("post", 1),))]
     yield "an invoice", [made, Update(0, description="changed"), Cancel(0, if_match="current")]
@@ -119,7 +119,7 @@ def _of_invoices() -> Iterator[tuple[str, list[Call]]]:
 
 
 def _of_cards() -> Iterator[tuple[str, list[Call]]]:
-    """Stored cards."""
+    """Yield tours with stored cards."""
     once = [Create(AMOUNT + more, CARD, flow="one-click", card=0, cvc="123") for more in (750, 0, -999)]
     yield "one-click", [Create(AMOUNT, CARD, flow="first one-click"), PAY, *once, MakeRefund(1, amount=750)]
     again = Create(AMOUNT, CARD, flow="recurring", card=0)
@@ -140,8 +140,8 @@ def tours() -> list[Tour]:
     """All tours, with one refused call of each kind in each state."""
     seen: set[tuple[object, ...]] = set()
     refused = [TourStep(call, is_refused=True) for call in _refused_creations()]
-    wrong = [_tour("orders that are refused", [each for each in refused if not _spends(each.call)])]
-    wrong.append(_tour("invoices that are refused", [each for each in refused if _spends(each.call)]))
+    wrong = [_tour("refused orders", [each for each in refused if not _spends(each.call)])]
+    wrong.append(_tour("refused invoices", [each for each in refused if _spends(each.call)]))
     return [*wrong, *(_tour(name, list(_with_refusals(moves, seen))) for name, moves in _moves())]
 
 
@@ -165,7 +165,7 @@ def _tour(name: str, steps: list[TourStep]) -> Tour:
 
 
 def _spends(call: Call) -> bool:
-    """Whether it makes an invoice or moves money, if only where it is not refused as it should."""
+    """Whether a call creates an invoice or moves money, or would if the service failed to refuse it."""
     facts = METHODS.get(getattr(call, "method", ""), Method(""))
     is_charge = isinstance(call, Create) and bool(facts.screenings or call.card is not None)
     return is_charge or (isinstance(call, Act) and (call.action == "pay" or bool(facts.screenings)))
@@ -184,7 +184,7 @@ def _with_refusals(moves: Iterable[Call], seen: set[tuple[object, ...]]) -> Iter
 
 
 def _refusals(shop: Shop, seen: set[tuple[object, ...]]) -> Iterator[Call]:
-    """What this state refuses and is not tried elsewhere."""
+    """Yield the calls refused in this state, unless another tour tries the same kind."""
     tried: list[Call] = about_order(shop, len(shop.orders) - 1) if len(shop.orders) == 1 else []
     for call in [*tried, *(stored_cards(shop) if len(shop.orders) == 1 and shop.cards else ())]:
         outcomes = step(shop, call)
@@ -196,7 +196,7 @@ def _refusals(shop: Shop, seen: set[tuple[object, ...]]) -> Iterator[Call]:
 
 
 def _kind(shop: Shop, call: Call, outcomes: Outcomes) -> tuple[object, ...]:
-    """A kind of call in a kind of state: one of each is tried."""
+    """Return the kind of a call in a kind of state; the tours try one call of each."""
     order = shop.orders[-1]
     held = [(a.status, a.facts.authorizes, a.facts.is_invoice, a.captured > 0) for a in order.attempts[-1:]]
     answers = tuple((each.status, each.type, each.rules) for each in outcomes)

@@ -1,4 +1,4 @@
-"""Walks the tours at a service: a merchant's calls, and customers who press the buttons of its pages."""
+"""Walks the tours at a service: makes the merchant's calls, and pays and cancels on its pages."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -35,7 +35,7 @@ HOOKS: Final = (
 
 
 class PageDriver(Driver):
-    """A project of a service without a control API."""
+    """A driver of a service without a control API: customers act on its pages."""
 
     def __init__(self, service: Service) -> None:
         url = service.receiver.url if service.receiver is not None else WEBHOOK_URL
@@ -44,7 +44,7 @@ class PageDriver(Driver):
         self._service = service
         self.went: list[
             tuple[str, ServiceAnswer, str]
-        ] = []  # what customers did with which order, and where they went
+        ] = []  # action, order, and URL to which the customer returned
 
     def _act(self, call: Act) -> ServiceAnswer:
         order = self._service.call("GET", self._place(call))
@@ -66,7 +66,7 @@ class PageDriver(Driver):
 
 
 class Told(NamedTuple):
-    """How many webhooks an order or refund should have, with its last status and its project."""
+    """The expected number of webhooks of an order or refund, with its last status and its project."""
 
     id: str
     changes: int
@@ -75,7 +75,7 @@ class Told(NamedTuple):
 
 
 def _told(driver: PageDriver, shop: Shop) -> Iterator[Told]:
-    """What the shop should have been told of the orders of a tour, and of their refunds."""
+    """Yield the expected webhooks of the orders of a tour, and of their refunds."""
     for number, order in enumerate(shop.orders):
         records: list[Order | Refund] = [order, *order.refunds]
         ids = [driver.names.orders[number], *driver.names.refunds[number]]
@@ -84,23 +84,23 @@ def _told(driver: PageDriver, shop: Shop) -> Iterator[Told]:
 
 
 class Walker:
-    """Everything that a walk makes, so that its webhooks can be counted in the end."""
+    """A walk along all tours; the last probe counts the webhooks of their orders."""
 
     def __init__(self) -> None:
         self._told: list[Told] = []
         self._created: set[object] = set()  # times of creations
 
     def probes(self) -> Iterator[Probe]:
-        """A probe for each tour, and one for the webhooks of all."""
+        """Yield a probe for each tour, and one for the webhooks of all orders."""
         for tour in tours():
             yield Probe(partial(self._walk, tour), tour.rules, tour.spends, tour.name)
         yield Probe(self._webhooks, HOOKS, False, "webhooks of all orders")
 
     def _walk(self, tour: Tour, service: Service) -> Checks:
-        """Walk one tour, as far as the model knows the state.
+        """Walk one tour until the model no longer knows the state.
 
         Raises:
-            Consequences: a difference hides what follows.
+            Consequences: a difference prevents later checks.
         """
         driver = PageDriver(service)
         judge = Judge(driver, Shop(mode="live" if service.is_live else "test"), reads_all=False)
@@ -118,13 +118,13 @@ class Walker:
         self._told += list(_told(driver, judge.shop))
 
     def _stuck(self, service: Service, judge: Judge) -> Checks:
-        """Times that stay when a status changes, unless the clock of the service stands still."""
+        """Report modification times that ignore changes of status, unless the service's clock is frozen."""
         self._created |= {answer.at("created") for answer in service.answers if answer.path == ORDERS}
         if len(self._created - {MISSING}) > 1:
             yield from (holds(rule, False, STUCK) for rule in sorted(judge.stuck))
 
     def _webhooks(self, service: Service) -> Checks:
-        """Hear the webhooks of every order; one more than there are changes is one too many."""
+        """Check the webhooks of every order: one for each change of its status."""
         patience = WEBHOOK_SECONDS if service.webhook_url else 0.0
         missing = []
         for told in self._told:
@@ -135,7 +135,7 @@ class Walker:
                 missing.append(told)
                 patience = 0.0
         yield from self._repeated(service)
-        service.pause(RETRY_SECONDS if missing else 0.0)  # for those that found no open door
+        service.pause(RETRY_SECONDS if missing else 0.0)  # for retries of failed deliveries
         for told in self._told:
             yield from _heard(service, told)
 
@@ -150,7 +150,7 @@ class Walker:
 
 
 def _heard(service: Service, told: Told) -> Checks:
-    """Hear each webhook of an order."""
+    """Check each webhook of an order."""
     for nth in range(1, told.changes + 1):
         webhook = service.webhook_of(told.id, nth=nth, within_seconds=0)
         if webhook is None:
@@ -161,17 +161,17 @@ def _heard(service: Service, told: Told) -> Checks:
 
 
 def _proven(judge: Judge, before: set[str]) -> list[str]:
-    """The rules that a step has shown for the first time; of a refusal, one that is known already will do."""
+    """Return the rules that a step proved first; a refusal that proves no new rule counts for SET-04."""
     rules = [rule for rule in judge.rules if rule not in before]
     is_refusal = judge.answer is not None and not judge.answer.is_success
     return rules or (["SET-04"] if is_refusal else [])
 
 
 def _checks(differences: Iterable[Disagreeing]) -> Checks:
-    """Tell what differs.
+    """Convert differences to failed checks.
 
     Raises:
-        Consequences: it hides what follows.
+        Consequences: a difference prevents later checks.
     """
     for each in differences:
         yield from (Check(rule, False, each.how, each.refusal) for rule in each.rules)
@@ -180,7 +180,7 @@ def _checks(differences: Iterable[Disagreeing]) -> Checks:
 
 
 def _returns(driver: PageDriver) -> Checks:
-    """A customer comes back to the shop with the numbers of order and project, paid or not."""
+    """Check that customers return to the shop with the ids of order and project, paid or not."""
     for action, order, went in driver.went:
         rule = "FLOW-14" if action == "pay" else "FLOW-15"
         is_shop = went.startswith(RETURN_URL.partition("?")[0])
@@ -193,7 +193,7 @@ def _returns(driver: PageDriver) -> Checks:
 
 
 def of_webhook(webhook: ReceivedWebhook, project_id: str) -> Checks:
-    """What a webhook is and carries."""
+    """Check the headers and the body of a webhook."""
     yield from (Check(rule, True) for rule in ("HOOK-02", "HOOK-04", "SET-55", "HOOK-06"))
     mimetype = webhook.headers.get("Content-Type", "").partition(";")[0]
     yield holds("HOOK-01", mimetype == "application/json", f"a webhook has Content-Type {mimetype or 'none'}")
