@@ -1,4 +1,4 @@
 """Several servers on one PostgreSQL database, and metrics for Prometheus.
 
-Others import nothing of it.
+No other package imports it.
 """

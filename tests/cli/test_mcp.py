@@ -75,6 +75,15 @@ def test_every_answer_is_short_and_says_how_to_get_the_rest(begun: SandboxTools)
     assert page == contents_of("pytest", description).text
 
 
+def test_an_order_that_is_paid_already_takes_the_remaining_steps(begun: SandboxTools) -> None:
+    """An authorized order is captured; a payment that is all of a state is refused for a paid one."""
+    order_id = begun.make_order(what="authorized").partition("order_id='")[2].partition("'")[0]
+    begun.make_order(what="captured", order_id=order_id)
+    assert "/captures/" in begun.explain_order(order_id=order_id)
+    with pytest.raises(ToolProblem, match="Possible now: nothing|not possible"):
+        begun.make_order(what="paid", order_id=order_id)
+
+
 def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
     """Between characters, not inside of one."""
     line = "€" * 3000

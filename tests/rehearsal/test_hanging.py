@@ -79,7 +79,7 @@ def test_a_loop_without_calls_is_abandoned(tmp_path: Path, loop: str) -> None:
     code, told, printed = rehearsed(tmp_path, looping, *options)
     (finding,) = told["findings"]
     assert code == 1
-    assert 'it was in File "' in finding["sentence"], printed
+    assert 'it was stopped in File "' in finding["sentence"], printed
     assert "in test_it" in finding["timeline"]
     assert "1 failed" in printed
     assert "what hangs without a call cannot be stopped; 1 later tests were not run" in printed

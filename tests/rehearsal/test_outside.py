@@ -223,7 +223,10 @@ def test_the_name_of_a_test_becomes_a_pattern_for_its_runner() -> None:
     [
         ("steps:\n- click: a\n", ":1: expected open, steps"),
         ("open: /\nsteps: []\n", ":2: expected a list of steps"),
-        ("open: /\nsteps:\n- click: a\n- press: b\n", ":4: step 2: expected one of click, fill with a value"),
+        (
+            "open: /\nsteps:\n- click: a\n- press: b\n",
+            ":4: step 2: expected one of click, fill (requires with)",
+        ),
         ("open: /\nsteps:\n- fill: a\n", ":3: step 1: expected one of click"),
         ("open: [\n", "is not valid YAML"),
     ],

@@ -134,7 +134,7 @@ HOSTILE: dict[str, tuple[Answer, str]] = {
     "html": (says(200, b"<html>hello</html>", "text/html"), "with no order that has id and status"),
     "html for a refusal": (
         says(403, b"<html>no</html>", "text/html"),
-        "answered 403, so this seems to be no",
+        "answered 403, so this may not be a server",
     ),
     "an empty body": (says(200, b""), "with no order"),
     "an empty object": (says(201, b"{}"), "with no order"),

@@ -1,4 +1,4 @@
 """The command line.
 
-Others import ``main``, ``noted``, ``options`` and ``remote.calling``.
+Other packages import ``main``, ``noted``, ``options`` and ``remote.calling``.
 """

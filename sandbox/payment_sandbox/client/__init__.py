@@ -1,5 +1,5 @@
 """A client of the control API, with a review and a history built on it.
 
-Others import ``client``, ``clock``, ``errors``, ``history``, ``listening``, ``receiver``, ``replaying`` and
-``triggers``.
+Other packages import ``client``, ``clock``, ``errors``, ``history``, ``listening``, ``receiver``,
+``replaying`` and ``triggers``.
 """

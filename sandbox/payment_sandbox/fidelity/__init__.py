@@ -1,4 +1,4 @@
 """The fidelity ledger: every rule that the sandbox follows, with its source.
 
-Others import ``ledger``.
+Other packages import ``ledger``.
 """

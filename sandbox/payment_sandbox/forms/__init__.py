@@ -1,6 +1,6 @@
 """Strict parsing of untrusted input, which reports all violations at once, each with its path.
 
-Others import all of its modules.
+Other packages import any of its modules.
 """
 
 from payment_sandbox.forms.base import (

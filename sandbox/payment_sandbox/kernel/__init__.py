@@ -1,4 +1,4 @@
 """Building blocks without payment logic: timelines, periods, identifiers, masking.
 
-Others import all of its modules.
+Other packages import any of its modules.
 """

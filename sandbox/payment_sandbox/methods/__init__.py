@@ -1,6 +1,6 @@
 """The payment methods, one module each; to add a method, write a module and list it in ``ALL``.
 
-Others import the room itself and ``common``.
+Other packages import the room itself and ``common``.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
 """Scenarios: rules that decide the outcome of attempts, webhooks and requests.
 
-Others import all of its modules.
+Other packages import any of its modules.
 """

@@ -1,4 +1,4 @@
 """Record storage in memory or in an SQLite file; snapshots and their validation.
 
-Others import ``codec``, ``dialects``, ``history``, ``memory``, ``rows``, ``snapshot`` and ``sqlite``.
+Other packages import ``codec``, ``dialects``, ``history``, ``memory``, ``rows``, ``snapshot`` and ``sqlite``.
 """

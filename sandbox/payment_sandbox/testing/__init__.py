@@ -1,5 +1,5 @@
 """A sandbox in the process of a test suite, without sockets.
 
-Others import ``access``, ``books``, ``clients.in_process``, ``project``, ``rehearsed_test``, ``reviews``,
-``servers``, ``shops.submitting``, ``shops.tracebacks`` and ``unittesting``.
+Other packages import ``access``, ``books``, ``clients.in_process``, ``project``, ``rehearsed_test``,
+``reviews``, ``servers``, ``shops.submitting``, ``shops.tracebacks`` and ``unittesting``.
 """

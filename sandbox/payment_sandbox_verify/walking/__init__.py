@@ -1,4 +1,4 @@
 """Walks the model and a server side by side: what to try in a state, and what must be read then.
 
-Others import ``walking.walker``.
+Other packages import ``walking.walker``.
 """

@@ -320,8 +320,8 @@ class Explorer:
     def _suspicion(self, pair: ChangedSteps, later: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
         """Return the sort key of a pair: first the pairs with the most changes that often break shops.
 
-        Follow-up pairs come first among these, then changes with findings in other tests, then the costliest
-        risks; the seed decides among equals.
+        Follow-up pairs come first among these, then changes with findings in other tests; the seed decides
+        among equals.
         """
         unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
         is_fruitful = any(changed.change.name in self._fruitful for changed in pair)

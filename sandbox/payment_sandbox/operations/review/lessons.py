@@ -56,7 +56,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "CAP-04": CAPTURE,
     "FLOW-09": Lesson("a customer is charged for a subscription that their bank has ended", "end-a-series"),
     "SET-12": Lesson("a value that the shop relies on never arrives", "say-it-as-the-service-does"),
-    "SET-31": Lesson("refunds by lines come to another amount than was paid", "say-it-as-the-service-does"),
+    "SET-31": Lesson("refunds by lines do not add up to the amount paid", "say-it-as-the-service-does"),
     # by the kind of a rehearsal's problem
     "shipped-unpaid": READ,
     "paid-for-nothing": READ,
