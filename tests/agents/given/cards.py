@@ -48,7 +48,7 @@ class CardShop(Storefront):
     def look_at_open_sales(self) -> None:
         for sale in list(self.sales.values()):
             for order_id in list(sale.orders):
-                if not self.is_settled(sale):
+                if not self.is_settled(sale) and order_id not in sale.notes.get("over", ()):
                     self.learn(order_id)
 
     def is_settled(self, sale: Sale) -> bool:
@@ -78,6 +78,8 @@ class CardShop(Storefront):
             sale.paid, sale.notes["paid_with"] = order["amount"], order["id"]
         elif order["status"] in OVER and sale.notes.get("paid_with") == order["id"] and not sale.shipped:
             sale.paid = 0
+        if order["status"] in OVER and order["transactions"][-1]["payment_method"] == "credit-card":
+            sale.notes.setdefault("over", set()).add(order["id"])  # a card payment does not come back
 
     def note_refund(self, refund: dict[str, Any]) -> None:
         """Note what a refund says: an order of its own."""

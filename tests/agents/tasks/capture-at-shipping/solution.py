@@ -12,8 +12,8 @@ class Shop(CardShop):
 
     def ship(self, sale, amount, parcel):
         with self.desk:
-            if not sale.paid or sale.shipped:
-                raise Refused("not paid, or shipped before")
+            if not sale.paid or sale.shipped or amount > sale.paid:
+                raise Refused("not paid, shipped before, or more than was bought")
             order_id = sale.notes["paid_with"]
             read = self.call("GET", f"/v1/orders/{order_id}/?fields[]=amount_details")
             # An earlier try may have captured, and its response was lost.

@@ -46,7 +46,7 @@ class Shop(Storefront):
 
     def ship(self, sale, amount, parcel):
         with self.desk:
-            if not sale.paid or sale.shipped:
-                raise Refused("not paid, or shipped before")
+            if not sale.paid or sale.shipped or amount > sale.paid:
+                raise Refused("not paid, shipped before, or more than was bought")
             sale.shipped = amount
         return "shipped"

@@ -26,5 +26,10 @@ class Shop(CardShop):
             sale.notes["parcels"].append(parcel)
         return "shipped"
 
+    def note(self, sale, order):
+        super().note(sale, order)
+        sale.notes["has_rest"] = order["transactions"][-1]["is_capturable"]
+
     def is_settled(self, sale):
-        return sale.shipped == sale.amount or sale.cancelled
+        is_used_up = sale.paid > 0 and not sale.notes.get("has_rest", True)  # captured, or expired
+        return sale.shipped == sale.amount or sale.cancelled or is_used_up

@@ -1,7 +1,9 @@
 """The shop."""
 
+from contextlib import suppress
+
 from cards import CardShop
-from frame import Refused
+from frame import Refused, Unanswered
 
 
 class Shop(CardShop):
@@ -24,8 +26,18 @@ class Shop(CardShop):
         path = f"/v1/orders/{sale.notes['paid_with']}/refunds/"
         try:
             refund = self.call("POST", path, body, if_match=sale.notes["asked"][slip]).data
-        except Refused:  # the order has changed: an earlier try was carried out
-            del sale.notes["asked"][slip]
+        except Unanswered:
+            sale.notes.setdefault("unanswered", set()).add(slip)
+            raise
+        except Refused as why:
+            if not str(why).startswith("PreconditionFailed"):
+                del sale.notes["asked"][slip], sale.notes["slips"][slip]
+                raise
+            if slip not in sale.notes.get("unanswered", ()):  # something else has changed the order
+                sale.notes["asked"][slip] = self.call("GET", path.removesuffix("refunds/")).etag
+                self.ask(sale, slip)
+                return
+            del sale.notes["asked"][slip]  # an earlier try was carried out
             with self.lock:
                 sale.notes.setdefault("refunds", {}).setdefault(slip, body["amount"])
                 sale.refunded = sum(sale.notes["refunds"].values())
@@ -47,4 +59,5 @@ class Shop(CardShop):
         with self.desk:
             for sale in list(self.sales.values()):
                 for slip in list(sale.notes.get("asked", {})):
-                    self.ask(sale, slip)
+                    with suppress(Refused):
+                        self.ask(sale, slip)
