@@ -345,7 +345,7 @@ EXPLAINED: dict[str, str] = {
     "Stop the series": "if a payment of a recurring series fails, stop the series",
     "Look at the order before": "refund",
     "Correct the request": "integer",
-    "Create orders that match": "every condition that did not match",
+    "Create orders that match": "unmatched conditions",
 }
 
 
