@@ -21,7 +21,7 @@ class Refuse(WebhookEffect):
     """It counts as refused."""
 
     key = "refuse"
-    field = Yes(about="Counts as refused by the merchant, who is not calanswered.")
+    field = Yes(about="Counts as refused by the merchant, who is not called.")
 
     @property
     def reply(self) -> Reply:
@@ -30,11 +30,11 @@ class Refuse(WebhookEffect):
 
 
 '''
-BEHAVIOUR = '''class AnswerNothing(InsteadOfResponse[Empty], effect=Empty):
+BEHAVIOUR = '''class AnswerNothing(ReplaceResponse[Empty], effect=Empty):
     """Answers without a body."""
 
-    def instead(self, call: Call, lost_status: int | None) -> Response:
-        """The empty response."""
+    def replacement(self, call: Call, lost_status: int | None) -> Response:
+        """Return the empty response."""
         return Response(status=200)
 
 
@@ -120,7 +120,7 @@ def test_a_new_fault_works_everywhere(checkout: ChangedCheckout) -> None:
     """It happens, is checked, kept, described and documented; a forgotten schema or help is named."""
     faults = "web/merchant/faults.py"
     checkout.package.replace(faults, "    ErrorStatus,\n", "    Empty,\n    ErrorStatus,\n")
-    checkout.package.insert(faults, "class CutAfterAWhile", BEHAVIOUR)
+    checkout.package.insert(faults, "class CutAfterDelay", BEHAVIOUR)
     assert checkout.run(PROGRAM) == "there\n"
     assert checkout.failing(*TESTS) == {NO_SCHEMA, NO_HELP}
     assert checkout.run(WRITE_SCHEMA) == ""

@@ -153,11 +153,15 @@ def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
 
 
 def refundable_quantities(order: Order) -> tuple[int, ...]:
-    """Return the refundable quantity of each line: the items captured by lines, or all items."""
+    """Return the refundable quantity of each line: the captured items if only lines were captured, or all."""
     rest = [line.quantity for line in order.lines]
     for attempt in order.attempts:
         mine = attempt.authorization
-        if mine is not None and mine.style == "lines" and mine.rest:
+        if (
+            mine is not None
+            and mine.style == "lines"
+            and mine.captured == price(order.lines, mine.captured_lines)
+        ):
             rest = list(mine.captured_lines)
     for refund in order.refunds:
         if refund.status != "error":

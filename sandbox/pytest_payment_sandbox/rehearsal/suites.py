@@ -274,7 +274,6 @@ class Suite:
         return SuiteExplored({name: explored[name] for name in baselines}, remembered, is_stopped)
 
     def _as_it_is(self) -> dict[str, Ran]:
-        self._progress.say(f"runs the unchanged suite: {shlex.join(self._command)}")
         begun = monotonic_seconds()
         run, failure = self._execute({}, self._command)
         self._suite_seconds = monotonic_seconds() - begun
@@ -382,6 +381,8 @@ class Suite:
         config = ServerConfig(observer=run, seed=SEED, clock=CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
+            if not varied:
+                self._progress.say(f"runs the unchanged suite: {shlex.join(command)}")
             failure, output = self._ran(command, server.url, endpoint.url)
         if not varied:
             run.add_leaks(output)
