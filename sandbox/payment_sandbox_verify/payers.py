@@ -1,6 +1,6 @@
 """The payers of the probes' orders: a program that submits forms, or a person with a browser."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -25,7 +25,16 @@ class HtmlForm:
     def __init__(self, action: str) -> None:
         self.action = action
         self.fields: dict[str, str] = {}
+        self.choices: set[tuple[str, str]] = set()  # (name, value) of radio buttons
         self.buttons: dict[str, str] = {}  # value -> name
+
+    def add_input(self, given: dict[str, str]) -> None:
+        """Add an input by its attributes; an unchecked one has no value yet."""
+        name, value, kind = (given.get(key, "") for key in ("name", "value", "type"))
+        if kind == "radio":
+            self.choices.add((name, value))
+        if kind not in ("radio", "checkbox") or "checked" in given:
+            self.fields[name] = value
 
 
 class HtmlPage(HTMLParser):
@@ -57,8 +66,8 @@ class HtmlPage(HTMLParser):
 
     def _control(self, form: HtmlForm, tag: str, given: dict[str, str]) -> None:
         name, value = given.get("name", ""), given.get("value", "")
-        if tag == "input" and (given.get("type") not in ("radio", "checkbox") or "checked" in given):
-            form.fields[name] = value
+        if tag == "input":
+            form.add_input(given)
         elif tag == "select":
             self._select = name
         elif tag == "option" and ("selected" in given or self._select not in form.fields):
@@ -95,6 +104,21 @@ class FormPayer:
     def cancel(self, url: str, what: str) -> str | None:
         """Press ``cancel``; the result and errors are those of ``pay``."""
         return self._press(url, CANCEL)
+
+    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+        """Choose a value on a page, press ``pay`` there and on each further page, and yield after each.
+
+        Raises:
+            CannotTell: the page has no such choice.
+        """
+        page, went = self._ask("GET", url)
+        forms = [form for form in page.forms if PAY in form.buttons and (name, value) in form.choices]
+        if not forms:
+            raise CannotTell(f"the payment page has no choice {value!r} for a program")
+        forms[0].fields[name] = value
+        while went is None and PAY in page.buttons:
+            page, went = self._submit(page, PAY)
+            yield
 
     def choose(self, url: str, method: str) -> None:
         """Press the button of a method on the hosted page.
@@ -159,6 +183,14 @@ class HandPayer:
     def choose(self, url: str, method: str) -> None:
         """Choose a method without the person."""
         self._pages.choose(url, method)
+
+    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+        """Refuse: a person pays in one step.
+
+        Raises:
+            CannotTell: always.
+        """
+        raise CannotTell(f"only a program can watch a payment with {value!r} step by step")
 
     def pay(self, url: str, what: str) -> str | None:
         """Ask for a payment.

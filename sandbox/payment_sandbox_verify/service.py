@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -54,6 +54,7 @@ REFUNDED: Final = "refunded, or voided"
 NOT_LIVE: Final = "the probe would create invoices or move money, so live mode skips it"
 ENDED: Final = ("cancelled", "expired", "error")
 JSON: Final = "application/json"
+IGNORED: Final = "Sandbox-Ignored-Fields"
 MARK: Final = "payment-sandbox verify"
 """The description of the created orders, which explains them in the account's order list."""
 
@@ -102,6 +103,14 @@ class Payer(Protocol):
 
     def cancel(self, url: str, what: str) -> str | None:
         """Cancel at a page; the result and errors are those of ``pay``."""
+        ...
+
+    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+        """Pay with a choice, page by page, and yield after each page.
+
+        Raises:
+            CannotTell: the page has no such choice, or a person pays.
+        """
         ...
 
     def choose(self, url: str, method: str) -> None:
@@ -166,6 +175,7 @@ class Service:
         headers: Mapping[str, str] | None = None,
         key: str | None = None,
         content: bytes | None = None,
+        password: str = "",
     ) -> ServiceAnswer:
         """Make a call; ``content`` is the raw body, ``key`` replaces the merchant's key ("" sends none).
 
@@ -176,7 +186,7 @@ class Service:
         sent = renamed(body, self.names)
         data = content if content is not None or body is None else json.dumps(sent).encode()
         given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
-        auth: Any = _no_auth if key == "" else (key or self.key, "")
+        auth: Any = _no_auth if key == "" else (key or self.key, password)
         url = f"{self.url}{renamed_path(path, self.names)}"
         self._begin_call(method, path)
         reply, content = self._patiently(

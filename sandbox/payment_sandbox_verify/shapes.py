@@ -301,10 +301,10 @@ def _of_order(answer: ServiceAnswer) -> Iterator[Check]:
 def _of_blocks(answer: ServiceAnswer) -> Iterator[Check]:
     """Check that the answer has exactly the requested blocks."""
     asked = [name for name in (DETAILS, AMOUNTS) if name in answer.path]
-    more = " END-06" if len(asked) > 1 else ""
+    repeated = "END-06" if len(asked) > 1 else None
     for name, kind, rule, other in BLOCKS:
         if name in asked:
-            yield from shaped((Shape(rule + more, name, kind),), answer.data)
+            yield from shaped((Shape(repeated or rule, name, kind),), answer.data)
         elif answer.method == "GET":
             yield from shaped((Shape(other, name, ABSENT),), answer.data)
     if OBJECT.fits(answer.at(AMOUNTS)):

@@ -13,7 +13,8 @@ from payment_sandbox_verify.comparing import compare, written
 from payment_sandbox_verify.verifying import model, service_at
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
-from tests.verification.differing import DIFFERENT, DifferingSession, Exchange
+from tests.verification.differing import DIFFERENT
+from tests.verification.exchanges import DifferingSession, Exchange
 
 COPIED = (
     "an authorized card is accepted",

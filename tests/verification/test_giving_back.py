@@ -8,7 +8,7 @@ from payment_sandbox_verify.answer import ServiceAnswer
 from payment_sandbox_verify.samples import CARD, INVOICE, by, some
 from payment_sandbox_verify.service import REFUNDED, Service
 from payment_sandbox_verify.verifying import model
-from tests.verification.differing import DifferingSession, Exchange, Way
+from tests.verification.exchanges import DifferingSession, Exchange, Way
 
 PART = {"description": "a part", "amount": 250}
 

@@ -19,7 +19,7 @@ from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.service import TRIES, Service
 from payment_sandbox_verify.verifying import is_live, model, verify
-from tests.verification.differing import DifferingSession, Exchange
+from tests.verification.exchanges import DifferingSession, Exchange
 
 ORDER = {"id": "5a4dbeef", "status": "new", "flags": ["is-test"]}
 Answer = Callable[[BaseHTTPRequestHandler], None]
@@ -125,6 +125,9 @@ class Nobody:
         raise AssertionError("nobody gets that far")
 
     cancel = pay
+
+    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+        raise AssertionError("nobody gets that far")
 
     def choose(self, url: str, method: str) -> None:
         raise AssertionError("nobody gets that far")

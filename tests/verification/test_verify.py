@@ -13,7 +13,8 @@ from payment_sandbox_verify.probes import all_probes
 from payment_sandbox_verify.probing import Reported, Verdict, run, sum_up
 from payment_sandbox_verify.service import NOT_LIVE
 from payment_sandbox_verify.verifying import is_live, model, usual, verify
-from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange, Way
+from tests.verification.differing import DIFFERENT, Different
+from tests.verification.exchanges import DifferingSession, Exchange, Way
 
 ASKED_MIN = 295
 
@@ -68,6 +69,14 @@ TOGETHER = (  # what has nothing to do with each other is noticed at one server
     (
         *("paths need their slash", "refunds are pending", "only the first event stays"),
         *("modified never moves", "orders have no flags"),
+    ),
+    (
+        *("countries may have three letters", "dates need no dashes", "offsets do not count"),
+        *("lists of tags do not match", "violations do not say what is allowed"),
+    ),
+    (
+        *("pages need no lines", "inner keys are ignored silently", "a status is ignored silently"),
+        *("only the last block counts", "passwords are refused", "invoices are refunded by amount"),
     ),
 )
 

@@ -94,15 +94,11 @@ class Cancel:
     if_match: str = ""
 
 
-@dataclass(frozen=True)
-class Capture:
-    """POST .../captures/, .../captures/amount/ or .../captures/orderlines/."""
+class Portion:
+    """A part of an order's money, or all of it."""
 
-    order: int
-    attempt: int
-    amount: Any = None
-    lines: Wanted | None = None
-    if_match: str = ""
+    amount: Any
+    lines: Wanted | None
 
     @property
     def style(self) -> str:
@@ -111,12 +107,23 @@ class Capture:
 
 
 @dataclass(frozen=True)
+class Capture(Portion):
+    """POST .../captures/, .../captures/amount/ or .../captures/orderlines/."""
+
+    order: int
+    attempt: int
+    amount: Any = None
+    lines: Wanted | None = None
+    if_match: str = ""
+
+
+@dataclass(frozen=True)
 class Void(Capture):
     """POST .../voids/amount/ or .../voids/orderlines/."""
 
 
 @dataclass(frozen=True)
-class MakeRefund:
+class MakeRefund(Portion):
     """POST /v1/orders/<order_id>/refunds/."""
 
     order: int

@@ -1,5 +1,6 @@
 """Probes of fields: all values of enumerations, and both sides of each bound, each read back."""
 
+import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import partial
@@ -12,7 +13,7 @@ from payment_sandbox_verify.checks import CannotTell, Check, Checks, holds, refu
 from payment_sandbox_verify.fields import FIELDS, QR_FIELDS
 from payment_sandbox_verify.probing import Probe, probe
 from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, by
-from payment_sandbox_verify.service import CODES, MARK, ORDERS, Service
+from payment_sandbox_verify.service import CODES, IGNORED, MARK, ORDERS, Service
 
 LONG: Final = "Wollsocken, größer als 42, für «Zoë» 🧦 " * 12
 URLS: Final = (RETURN_URL, f"https://shop.invalid/{'x' * 400}?a=1&b=%20")
@@ -255,6 +256,9 @@ def whole_orders(service: Service) -> Checks:
     whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
     answer = service.call("PUT", f"{ORDERS}{read.at('id')}/", whole)
     yield holds("SET-53", answer.status == 200, f"PUT of an order as it was read is {answer.summary}")
+    ignored = answer.headers.get(IGNORED, "")
+    is_named = not ignored or {"status", "merchant_id"} <= set(re.findall(r"[\w.]+", ignored))
+    yield holds("SET-53", is_named, f"of status and merchant_id, {IGNORED} names {ignored!r}")
     for name in ("status", "merchant_id", "description") if answer.is_success else ():
         yield from _same("SET-53", answer, name, "Whole" if name == "description" else read.at(name))
 

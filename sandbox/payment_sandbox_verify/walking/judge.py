@@ -270,7 +270,7 @@ class Judge:
                 yield Disagreeing(("SET-48", "SET-26"), "a refund lacks the flag is-refund")
 
     def _unstable(self, shop: Shop, seen: Seen) -> Iterator[Disagreeing]:
-        """Find changes without a cause, and missing changes (SET-32, TX-16)."""
+        """Find changes without a cause, and missing changes (SET-32, TEV-01)."""
         for number, answer in seen.items():
             order = shop.orders[number]
             state = replace(order, webhooks=(), refunds=tuple(replace(r, webhooks=()) for r in order.refunds))
@@ -381,7 +381,7 @@ def _events(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Disagreeing
     for index, (old, new) in enumerate(zip(before.listed(ATTEMPTS), after.listed(ATTEMPTS), strict=False)):
         problem = _unnoted(old, new)
         if problem:
-            yield Disagreeing(("TX-16", "TEV-01"), f"transactions[{index}].events {problem}")
+            yield Disagreeing(("TEV-01",), f"transactions[{index}].events {problem}")
 
 
 def _unnoted(old: Json, new: Json) -> str:

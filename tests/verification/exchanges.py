@@ -1,0 +1,76 @@
+"""A session that changes calls and answers on their way."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import requests
+
+
+class Exchange:
+    """A call and its answer, which a way changes in place."""
+
+    def __init__(self, method: str, url: str, sent: Any, answer: requests.Response | None = None) -> None:
+        self.method = method
+        self.path = "/" + url.split("/", 3)[3]
+        self.sent = sent
+        self.answer = answer
+        self.data: Any = None
+        self.options: dict[str, Any] = {}
+
+    @property
+    def is_order(self) -> bool:
+        return isinstance(self.data, dict) and "transactions" in self.data
+
+    @property
+    def error(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.data.get("error", {}) if isinstance(self.data, dict) else {}
+        return found
+
+    def reply(self, status: int, **error: Any) -> None:
+        """Refuse, or answer with another status."""
+        assert self.answer is not None
+        self.answer.status_code = status
+        if error:
+            self.data = {"error": {"status": status, "violations": [], **error}}
+        elif self.error:
+            self.error["status"] = status
+
+
+Way = Callable[[Exchange], None]
+
+
+class DifferingSession(requests.Session):
+    """Changes what goes out and what comes back."""
+
+    def __init__(self, before: Way | None, after: Way | None) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.before, self.after = before, after
+
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
+        if "/v1/" not in url:
+            return super().request(method, url, **options)
+        data = options.get("data")
+        try:
+            sent = json.loads(data) if data else None
+        except ValueError:
+            sent = None
+        exchange = Exchange(method, url, sent)
+        exchange.options = options
+        if self.before is not None and isinstance(sent, dict):
+            self.before(exchange)
+            options["data"] = json.dumps(sent).encode()
+        answer = super().request(method, url, **options)
+        if self.after is not None:
+            exchange.answer, exchange.data = answer, _parsed(answer)
+            self.after(exchange)
+            answer._content = json.dumps(exchange.data).encode()
+        return answer
+
+
+def _parsed(answer: requests.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
