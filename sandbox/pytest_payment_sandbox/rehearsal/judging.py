@@ -1,6 +1,6 @@
 """Judges one run of a test once all is idle: after the retries, the jobs and all due events."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, review
 from payment_sandbox.operations.review.payments import lapsed_authorizations
+from payment_sandbox.operations.review.webhooks import TOO_LATE, attempt_id
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
 from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Repeat, Step, Trait
+from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,
@@ -37,6 +38,8 @@ WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipp
 A_FEW_DAYS: Final = "three-days"
 A_FEW_DAYS_LONG: Final = timedelta(days=4)  # including the time that passes in the test itself
 UNANSWERED: Final = "HOOK-09"
+BUSY: Final = frozenset({409, 423, 425, 429, 503})  # statuses with which a shop asks for the next attempt
+TAKEN: Final = range(200, 300)
 OF_REVIEW: Final = "review "
 """The prefix of the kinds of problems from the review."""
 LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
@@ -362,12 +365,13 @@ def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
     excused = _excused(trial.changes)
     if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
         excused |= CREATED_TWICE  # two customers bought the same; no creation was resent
-    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused)
+    busy = _busy(trial.project, trial.changes)
+    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused, busy)
 
 
 def _excused(changes: Sequence[ChangedStep]) -> set[str]:
-    answered = Fault(WebhooksFirst())  # the call itself is unchanged
-    kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
+    # an early webhook leaves the call itself unchanged
+    kinds = {step.partition(":")[0] for step, change in changes if change.effect != WEBHOOKS_FIRST}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
     return excused | (CREATED_TWICE if PRESS in kinds else set())  # by the customer, not by the shop
 
@@ -377,12 +381,34 @@ def unrelated(project: Project) -> list[BookProblem]:
     return _mistakes(project, UNRELATED.__contains__)
 
 
-def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookProblem]:
-    """Return the mistakes that the review finds against the selected rules."""
+def _busy(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
+    """Return the ids of attempts with which a busy shop asked for the next attempt, which it then took.
+
+    A shop may serialize its work: it refuses a webhook while another handler works, and does not answer an
+    early webhook while its own call waits. The unchanged test must not need this.
+    """
+    if not changes:
+        return frozenset()
+    is_early = any(each.change.effect == WEBHOOKS_FIRST for each in changes)
+    return {
+        attempt_id(delivery, attempt)
+        for delivery in project.epoch.store.deliveries()
+        if any(attempt.reply.status in TAKEN and not attempt.is_withheld for attempt in delivery.tries)
+        for attempt in delivery.tries
+        if attempt.reply.status in BUSY or (is_early and TOO_LATE in (attempt.reply.error or ""))
+    }
+
+
+def _mistakes(
+    project: Project, is_wanted: Callable[[str], bool], busy: Set[str] = frozenset()
+) -> list[BookProblem]:
+    """Return the mistakes that the review finds against the selected rules, except for ``busy`` attempts."""
     return [
         BookProblem(f"{OF_REVIEW}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
-        if finding.kind != HINT and is_wanted(finding.rule)
+        if finding.kind != HINT
+        and is_wanted(finding.rule)
+        and not (finding.rule == UNANSWERED and busy >= {*finding.shown_by})
     ]
 
 

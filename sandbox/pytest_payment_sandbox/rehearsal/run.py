@@ -62,6 +62,7 @@ ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the unchanged test, which ends by itsel
 MERCHANT_API: Final = "/v1/"
 LOOK_SECONDS: Final = 0.002
 STILL_LOOKS: Final = 10  # in a row that saw no other thread move
+STILL_LOOKS_EARLY: Final = 200  # in a row until the handler of an early webhook counts as blocked
 LOOKS_MAX: Final = 75  # by then, some other thread of the process never rests
 
 Places = dict[int, tuple[int, int]]
@@ -290,6 +291,19 @@ class RehearsedRun:
         if isinstance(effect, Together):
             self._meeting = Meeting()
         return effect if isinstance(effect, WebhookEffect) else None
+
+    def deliver_first(self, deliver: Callable[[], None]) -> None:
+        """Deliver webhooks on another thread; return once they are handled, or a handler is blocked.
+
+        A shop that serializes its work holds a lock during its call, and its handler waits for this lock.
+        """
+        delivery = Thread(target=copy_context().run, args=(deliver,), name="early webhooks")
+        start(delivery)
+        still, places = 0, _places()
+        while delivery.is_alive() and still < STILL_LOOKS_EARLY:
+            delivery.join(LOOK_SECONDS)
+            before, places = places, _places()
+            still = still + 1 if places == before else 0
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """Perform an action, or its replacement in this run."""
