@@ -118,3 +118,13 @@ def test_a_shop_that_is_always_busy_is_wrong(tmp_path: Path) -> None:
     ran = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
     assert ran.returncode == 1, ran.stdout[-3000:]
     assert "Your shop answered the webhook with an error (503)" in ran.stdout
+
+
+def test_an_early_webhook_sees_the_connection_of_the_test(tmp_path: Path) -> None:
+    """As in a test inside a transaction: what the handler uses works on the test's thread only."""
+    tests = SERIALIZED.replace("Lock()", "__import__('sqlite3').connect(':memory:')")
+    tests = tests.replace("with lock:", "if lock.execute('SELECT 1'):")
+    tests = tests.replace("if not lock.acquire(HOW):", "if not lock.execute('SELECT 1'):")
+    tests = tests.replace("            lock.release()", "            pass")
+    ran = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
+    assert ran.returncode == 0, ran.stdout[-3000:]

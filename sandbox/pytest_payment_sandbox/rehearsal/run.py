@@ -149,13 +149,15 @@ class RehearsedRun:
         changes: Sequence[ChangedStep] = (),
         *,
         elsewhere: bool = False,
+        works_elsewhere: bool = True,
         visit: Visit | None = None,
         restart: Callable[[], None] | None = None,
         recorder: StepRecorder | None = None,
     ) -> None:
         """Rehearse a project; ``recorder`` numbers the steps of several projects.
 
-        With ``elsewhere``, webhooks are handled on threads other than the test's.
+        With ``elsewhere``, webhooks are handled on threads other than the test's; ``works_elsewhere`` is
+        false for a shop whose handlers fail there.
         """
         self.project = project
         self.happened: list[ChangedStep] = []
@@ -172,6 +174,7 @@ class RehearsedRun:
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_elsewhere = elsewhere
+        self.works_elsewhere = works_elsewhere
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
         self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
@@ -296,7 +299,11 @@ class RehearsedRun:
         """Deliver webhooks on another thread; return once they are handled, or a handler is blocked.
 
         A shop that serializes its work holds a lock during its call, and its handler waits for this lock.
+        Handlers that fail on other threads run on this one.
         """
+        if not self.works_elsewhere:
+            deliver()
+            return
         delivery = Thread(target=copy_context().run, args=(deliver,), name="early webhooks")
         start(delivery)
         still, places = 0, _places()
