@@ -48,7 +48,6 @@ from pytest_payment_sandbox.rehearsal.report import (
     TestReport,
     lines_of,
     report_of,
-    shop_place,
     summary,
     write,
 )
@@ -309,8 +308,10 @@ class OneRun:
 
 def _changed_at(run: RehearsedRun) -> str:
     """Return the location of the changed call in the shop, as a line after the timeline."""
-    file, _, line = shop_place(run.changed_at).rpartition(":")
-    return f'\nthe changed call is made in File "{file}", line {line}' if line else ""
+    if run.changed_at is None:
+        return ""
+    file, line = run.changed_at
+    return f'\nthe changed call is made in File "{file}", line {line}'
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:

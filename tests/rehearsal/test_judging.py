@@ -75,3 +75,19 @@ def test_a_run_with_another_payment_is_another_case(
     assert not judging.judged().is_alike
     payment_sandbox.act(judging.order_id)
     assert not judging.judged().is_alike
+
+
+@pytest.mark.payment_settings(mode="live")
+def test_a_surplus_is_no_finding_of_a_rehearsal(payment_sandbox: PaymentSandbox) -> None:
+    """The review knows it, but the shop cannot: no response has more than the order's amount."""
+    transfer = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "bank-transfer"}]}
+    url = f"{payment_sandbox.base_url}/v1/orders/"
+    order_id = payment_sandbox.session.post(url, json=transfer).json()["id"]
+    judging = Judging(payment_sandbox)
+    payment_sandbox.act(order_id, "bank", "credit", amount=1395)
+    judging.entries = [BookEntry("S-1", [order_id], amount=1295, paid=1295, shipped=1295)]
+    order = payment_sandbox.session.get(f"{url}{order_id}/?fields[]=amount_details").json()
+    assert (order["amount"], order["amount_details"]["captured"]) == (1295, 1295)
+    payment_sandbox.clock.advance("P2D")
+    assert "HOOK-13" in {finding.rule for finding in payment_sandbox.review()}
+    assert [problem.kind for problem in judging.judged().problems] == []

@@ -47,9 +47,9 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.submitting import Submission
-from payment_sandbox.testing.shops.tracebacks import location_on_thread
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
+from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, current_lines, deciding_line
 from pytest_payment_sandbox.rehearsal.scenes import Scene, happen, others, played
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class RehearsedRun:
         """
         self.project = project
         self.happened: list[ChangedStep] = []
-        self.changed_at = ""  # the code with the changed call, if it is in this process
+        self._placed: dict[str, PlacedCall] = {}  # the calls of the shop in this process, by step
         self.waited_forever: list[str] = []
         self.asked_without_end = ""  # the call that the shop repeats while nothing changes
         self.calls = RepeatedCalls()
@@ -191,6 +191,12 @@ class RehearsedRun:
     def steps(self) -> list[Step]:
         """The steps so far."""
         return list(self._recorder.steps)
+
+    @property
+    def changed_at(self) -> Line | None:
+        """The line of the shop that decided on the changed call, if it is in this process."""
+        changed = [self._placed[each.step] for each in self.happened if each.step in self._placed]
+        return deciding_line(changed[-1], self._placed.values()) if changed else None
 
     def rest(self) -> None:
         """End the test: from now on, only reads by the shop's jobs are steps."""
@@ -392,12 +398,12 @@ class RehearsedRun:
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)
+        if self._changes and isinstance(about, ShopCall) and kind in CALLS:
+            self._placed[step.name] = PlacedCall(f"{about.method} {short_path(about.path)}", current_lines())
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.fits(step):
             return None
         self.happened.append(changed)
-        if kind in CALLS:
-            self.changed_at = location_on_thread(get_ident())
         return changed.change.effect
 
 
