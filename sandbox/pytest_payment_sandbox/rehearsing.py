@@ -166,10 +166,10 @@ class OneRun:
             own,
             self.variation,
             elsewhere=self._elsewhere,
-            works_elsewhere=self._works_elsewhere,
             visit=self._visit,
             restart=self._restarted,
         )
+        self._run.works_elsewhere = self._works_elsewhere
         self._run.on_act = self._mails.mark
         self._run.on_webhook = self._glimpse
         if self._baseline is not None:

@@ -10,7 +10,7 @@ from payment_sandbox.operations.review import HINT, review
 from payment_sandbox.operations.review.payments import lapsed_authorizations
 from payment_sandbox.operations.review.webhooks import TOO_LATE, attempt_id
 from payment_sandbox.orders.amounts import euros
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Repeat, Step, Trait
 from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
@@ -392,11 +392,18 @@ def _busy(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
     is_early = any(each.change.effect == WEBHOOKS_FIRST for each in changes)
     return {
         attempt_id(delivery, attempt)
-        for delivery in project.epoch.store.deliveries()
-        if any(attempt.reply.status in TAKEN and not attempt.is_withheld for attempt in delivery.tries)
+        for delivery in filter(_is_taken, project.epoch.store.deliveries())
         for attempt in delivery.tries
-        if attempt.reply.status in BUSY or (is_early and TOO_LATE in (attempt.reply.error or ""))
+        if _asks_again(attempt, may_wait=is_early)
     }
+
+
+def _is_taken(delivery: Delivery) -> bool:
+    return any(each.reply.status in TAKEN and not each.is_withheld for each in delivery.tries)
+
+
+def _asks_again(attempt: WebhookAttempt, *, may_wait: bool) -> bool:
+    return attempt.reply.status in BUSY or (may_wait and TOO_LATE in (attempt.reply.error or ""))
 
 
 def _mistakes(

@@ -143,21 +143,21 @@ class RepeatedCalls:
 class RehearsedRun:
     """One run of a test: the project asks it for the fault, effect or time of each step."""
 
+    works_elsewhere = True  # the shop's handlers do not fail on threads other than the test's
+
     def __init__(
         self,
         project: "Project",
         changes: Sequence[ChangedStep] = (),
         *,
         elsewhere: bool = False,
-        works_elsewhere: bool = True,
         visit: Visit | None = None,
         restart: Callable[[], None] | None = None,
         recorder: StepRecorder | None = None,
     ) -> None:
         """Rehearse a project; ``recorder`` numbers the steps of several projects.
 
-        With ``elsewhere``, webhooks are handled on threads other than the test's; ``works_elsewhere`` is
-        false for a shop whose handlers fail there.
+        With ``elsewhere``, webhooks are handled on threads other than the test's.
         """
         self.project = project
         self.happened: list[ChangedStep] = []
@@ -174,7 +174,6 @@ class RehearsedRun:
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_elsewhere = elsewhere
-        self.works_elsewhere = works_elsewhere
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
         self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
@@ -398,13 +397,18 @@ class RehearsedRun:
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)
-        if self._changes and isinstance(about, ShopCall) and kind in CALLS:
-            self._placed[step.name] = PlacedCall(f"{about.method} {short_path(about.path)}", current_lines())
+        self._note_place(step)
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.fits(step):
             return None
         self.happened.append(changed)
         return changed.change.effect
+
+    def _note_place(self, step: Step) -> None:
+        """Record the lines of the shop behind a call; the unchanged run has no use for them."""
+        if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
+            call = f"{step.about.method} {short_path(step.about.path)}"
+            self._placed[step.name] = PlacedCall(call, current_lines())
 
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600}
