@@ -8,6 +8,7 @@ import pytest
 from payment_sandbox import BookEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
+from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import Ends, Judged, Trial, judge
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import NOTHING_SHOWN
@@ -26,12 +27,13 @@ class Judging:
         self.advanced: list[datetime] = []
         self.ends: Ends = {}
 
-    def judged(self) -> Judged:
-        """Judge a run of it; no time passes, so that all runs begin alike."""
+    def judged(self, *changes: str) -> Judged:
+        """Judge a run of it with these changes; no time passes, so that all runs begin alike."""
         self.advanced.clear()
-        run = RehearsedRun(self.project)
+        changed = [parse_changed_step(each) for each in changes]
+        run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, [], None, None, [], self.ends, lambda: NOTHING_SHOWN)
+        trial = Trial(run, changed, None, None, [], self.ends, lambda: NOTHING_SHOWN)
         return judge(trial, self.advanced.append, lambda: self.entries)
 
     def believe(self, **believed: Any) -> None:
@@ -55,6 +57,21 @@ def test_a_run_that_has_come_to_the_same_is_not_played_on(judging: Judging) -> N
     assert (second.is_alike, judging.advanced) == (True, [])
     assert [problem.kind for problem in second.problems] == ["shipped-unpaid"]
     assert second[1:3] == first[1:3]
+
+
+@pytest.mark.parametrize(
+    ("change", "days"),
+    [
+        ("read:1:unavailable", 1),  # a job may still read
+        ("webhook:1:lost", 0),  # after the end of the test, it cannot happen
+    ],
+)
+def test_a_run_whose_change_is_still_to_come_is_played_on(judging: Judging, change: str, days: int) -> None:
+    """At the end of its test, it is in the same state as the unchanged run."""
+    judging.believe()
+    judging.judged()
+    assert judging.judged(change).is_alike
+    assert len(judging.advanced) == days
 
 
 def test_a_shop_that_believes_something_else_is_another_case(judging: Judging) -> None:

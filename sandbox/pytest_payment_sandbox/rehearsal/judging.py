@@ -250,13 +250,17 @@ class _Judging:
 
 
 def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
-    """Return the visible state that decides the rest of a run; without books, the webhook attempts count."""
+    """Return what decides the rest of a run: the visible state, and the changes that can still happen.
+
+    Without books, the webhook attempts count.
+    """
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()
     arrived = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
     return repr(
         (
             epoch.now(),
+            run.pending,
             sorted(map(label_without_job, run.steps)),
             list(epoch.store.orders_newest_first()),
             [(due.at, due.item.label) for due in epoch.timeline],

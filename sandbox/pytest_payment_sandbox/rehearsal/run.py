@@ -192,6 +192,14 @@ class RehearsedRun:
         return list(self._recorder.steps)
 
     @property
+    def pending(self) -> list[str]:
+        """The names of the changes that can still happen; once the test has ended, those of reads by jobs."""
+        if not self._is_on:
+            return []
+        changes = [each for each in self._changes.values() if each not in self.happened]
+        return [each.name for each in changes if not self._is_resting or each.step.startswith(READ)]
+
+    @property
     def changed_at(self) -> Line | None:
         """The line of the shop that decided on the changed call, if it is in this process."""
         changed = [self._placed[each.step] for each in self.happened if each.step in self._placed]
