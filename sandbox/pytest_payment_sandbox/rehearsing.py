@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -34,6 +34,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     Ends,
     Judged,
     Trial,
+    changes_calls,
     given_up,
     hangs,
     judge,
@@ -52,7 +53,15 @@ from pytest_payment_sandbox.rehearsal.report import (
     write,
 )
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import MailBox, Mails, Showing, normalized, pages_of
+from pytest_payment_sandbox.rehearsal.showing import (
+    MailBox,
+    Mails,
+    Showing,
+    failed_visits,
+    normalized,
+    page_in,
+    pages_of,
+)
 
 PROPERTY: Final = "payment_rehearsal"
 
@@ -139,6 +148,7 @@ class OneRun:
         self._believed: list[list[BookEntry]] = []
         self._glimpses: list[Glimpse] = []
         self._mails = MailBox()
+        self._failed_visits: list[BookProblem] = []
         self._hangs_at = ""  # its position in the code when it was given up
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
@@ -225,6 +235,8 @@ class OneRun:
         )
         judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         judged.problems.extend(besides)
+        if not changes_calls(self.variation):
+            judged.problems.extend(self._failed_visits[:1])
         meant = {f"{OF_REVIEW}{rule}" for rule in review_expected(self._item)}
         judged.problems[:] = [problem for problem in judged.problems if problem.kind not in meant]
         judged.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
@@ -237,15 +249,10 @@ class OneRun:
         if project.application is None:
             return Showing((), mails)
         browser = project.browser(project.application)
-
-        def get(url: str) -> str | None:
-            try:
-                return browser.look(url)
-            except Exception as error:  # in production, the customer would see an error page
-                return f"{type(error).__name__}: {error}"
-
         paths = self._fixture(PAGES) or ()
-        return Showing(pages_of(run.project, get, paths, is_first=self._baseline is None), mails)
+        return Showing(
+            pages_of(run.project, partial(page_in, browser), paths, is_first=self._baseline is None), mails
+        )
 
     def read(self, report: pytest.TestReport) -> None:
         """Look for secrets in the captured logs and output of the test."""
@@ -279,8 +286,8 @@ class OneRun:
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:
-            with suppress(Exception):  # the effect of the page shows in the books
-                self._project.browser(self._project.application).returns(order.id, tabs)
+            browser = self._project.browser(self._project.application)
+            self._failed_visits += failed_visits(browser, order, tabs)
 
     def _observe(self) -> None:
         """Record the shop's current books, on the test's thread only, which may own the database."""

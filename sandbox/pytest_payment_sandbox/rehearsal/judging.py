@@ -374,10 +374,14 @@ def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
 
 
 def _excused(changes: Sequence[ChangedStep]) -> set[str]:
-    # an early webhook leaves the call itself unchanged
-    kinds = {step.partition(":")[0] for step, change in changes if change.effect != WEBHOOKS_FIRST}
-    excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
-    return excused | (CREATED_TWICE if PRESS in kinds else set())  # by the customer, not by the shop
+    excused = {UNANSWERED} if changes_calls(changes) else set()  # a handler that cannot read must say so
+    is_pressed = any(step.startswith(PRESS) for step, _ in changes)
+    return excused | (CREATED_TWICE if is_pressed else set())  # by the customer, not by the shop
+
+
+def changes_calls(changes: Sequence[ChangedStep]) -> bool:
+    """Whether a call of the shop fails or has another response; an early webhook leaves it unchanged."""
+    return any(step.startswith(CALLS) and change.effect != WEBHOOKS_FIRST for step, change in changes)
 
 
 def unrelated(project: Project) -> list[BookProblem]:
