@@ -161,16 +161,21 @@ def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool
     ]
     pages = []
     for order, url in asked[:PAGES_MAX]:
-        page = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(truths, order), None)
-        try:
-            text = _requested(get, url)
-            is_stable = not is_first or _requested(get, url) == text
-        except PageFailed as failed:
-            pages.append(page._replace(error=str(failed)))
-            continue
-        if text is not None:
-            pages.append(page._replace(text=text if is_stable else None))
-    return pages
+        empty = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(truths, order), None)
+        pages.append(_filled(empty, get, url, twice=is_first))
+    return [page for page in pages if page is not None]
+
+
+def _filled(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | None:
+    """Request a page once or twice; return None if it does not exist."""
+    try:
+        text = _requested(get, url)
+        is_stable = not twice or _requested(get, url) == text
+    except PageFailed as failed:
+        return page._replace(error=str(failed))
+    if text is None:
+        return None
+    return page._replace(text=text if is_stable else None)
 
 
 def failed_visits(browser: Browser, order: Order, tabs: int) -> list[BookProblem]:
