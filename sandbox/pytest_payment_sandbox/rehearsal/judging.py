@@ -407,7 +407,10 @@ def _busy(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
 
 
 def _is_taken(delivery: Delivery) -> bool:
-    return any(each.reply.status in TAKEN and not each.is_withheld for each in delivery.tries)
+    """Whether an attempt succeeded; of a run that stops early, an equal one has made the next attempt."""
+    return delivery.state is DeliveryState.PENDING or any(
+        each.reply.status in TAKEN and not each.is_withheld for each in delivery.tries
+    )
 
 
 def _asks_again(attempt: WebhookAttempt, *, may_wait: bool) -> bool:
