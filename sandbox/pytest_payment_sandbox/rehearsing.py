@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
+from functools import cached_property, partial
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -14,6 +15,7 @@ from _pytest import runner  # as in plugins that rerun tests
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.scenarios.variation import WEBHOOK
+from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
@@ -32,6 +34,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     Ends,
     Judged,
     Trial,
+    changes_calls,
     given_up,
     hangs,
     judge,
@@ -46,12 +49,19 @@ from pytest_payment_sandbox.rehearsal.report import (
     TestReport,
     lines_of,
     report_of,
-    shop_place,
     summary,
     write,
 )
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import MailBox, Mails, Showing, normalized, pages_of
+from pytest_payment_sandbox.rehearsal.showing import (
+    MailBox,
+    Mails,
+    Showing,
+    failed_visits,
+    normalized,
+    page_in,
+    pages_of,
+)
 
 PROPERTY: Final = "payment_rehearsal"
 
@@ -118,6 +128,7 @@ class OneRun:
         variation: ChangedSteps = (),
         *,
         elsewhere: bool = False,
+        works_elsewhere: bool = True,
         baseline: Judged | None = None,
         ends: Ends | None = None,
     ) -> None:
@@ -128,6 +139,7 @@ class OneRun:
         self.judged: Judged | None = None
         self.timeline = self.picture = ""
         self._elsewhere = elsewhere
+        self._works_elsewhere = works_elsewhere
         self._project: PaymentSandbox | None = None
         self._told: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
@@ -136,6 +148,7 @@ class OneRun:
         self._believed: list[list[BookEntry]] = []
         self._glimpses: list[Glimpse] = []
         self._mails = MailBox()
+        self._failed_visits: list[BookProblem] = []
         self._hangs_at = ""  # its position in the code when it was given up
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
@@ -166,6 +179,7 @@ class OneRun:
             visit=self._visit,
             restart=self._restarted,
         )
+        self._run.works_elsewhere = self._works_elsewhere
         self._run.on_act = self._mails.mark
         self._run.on_webhook = self._glimpse
         if self._baseline is not None:
@@ -221,6 +235,8 @@ class OneRun:
         )
         judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         judged.problems.extend(besides)
+        if not changes_calls(self.variation):
+            judged.problems.extend(self._failed_visits[:1])
         meant = {f"{OF_REVIEW}{rule}" for rule in review_expected(self._item)}
         judged.problems[:] = [problem for problem in judged.problems if problem.kind not in meant]
         judged.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
@@ -233,15 +249,10 @@ class OneRun:
         if project.application is None:
             return Showing((), mails)
         browser = project.browser(project.application)
-
-        def get(url: str) -> str | None:
-            try:
-                return browser.look(url)
-            except Exception as error:  # in production, the customer would see an error page
-                return f"{type(error).__name__}: {error}"
-
         paths = self._fixture(PAGES) or ()
-        return Showing(pages_of(run.project, get, paths, is_first=self._baseline is None), mails)
+        return Showing(
+            pages_of(run.project, partial(page_in, browser), paths, is_first=self._baseline is None), mails
+        )
 
     def read(self, report: pytest.TestReport) -> None:
         """Look for secrets in the captured logs and output of the test."""
@@ -275,8 +286,8 @@ class OneRun:
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:
-            with suppress(Exception):  # the effect of the page shows in the books
-                self._project.browser(self._project.application).returns(order.id, tabs)
+            browser = self._project.browser(self._project.application)
+            self._failed_visits += failed_visits(browser, order, tabs)
 
     def _observe(self) -> None:
         """Record the shop's current books, on the test's thread only, which may own the database."""
@@ -304,8 +315,10 @@ class OneRun:
 
 def _changed_at(run: RehearsedRun) -> str:
     """Return the location of the changed call in the shop, as a line after the timeline."""
-    file, _, line = shop_place(run.changed_at).rpartition(":")
-    return f'\nthe changed call is made in File "{file}", line {line}' if line else ""
+    if run.changed_at is None:
+        return ""
+    file, line = run.changed_at
+    return f'\nthe changed call is made in File "{file}", line {line}'
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:
@@ -396,7 +409,7 @@ class RehearsedItem:
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._failed_before(item),
-            threads=lambda: runs.work_elsewhere(baseline),
+            threads=lambda: runs.works_elsewhere,
             fruitful=self._fruitful,
         )
         only = self._only or _only_of(item)
@@ -443,7 +456,7 @@ class _Runs:
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self._reports: list[pytest.TestReport] = []
-        self._baseline: Judged | None = None
+        self._baseline: Ran | None = None
         self._baseline_seconds = 0.0
         self._ends: Ends = {}
         self.until_seconds = 0.0
@@ -455,13 +468,21 @@ class _Runs:
         run = OneRun(self._item, ends=self._ends)
         run.watch = lambda: Watch(SECONDS_MAX, run.give_up, lambda place: self._abandon(run, place))
         self._reports, ran = _once(self._item, run)
-        self._baseline = ran.judged
+        self._baseline = ran
         self._baseline_seconds = monotonic_seconds() - begun_seconds
         return list(self._reports), ran
 
     def varied(self, variation: ChangedSteps) -> Ran:
         """Run a variation of the test."""
-        return self._watched(OneRun(self._item, variation, baseline=self._baseline, ends=self._ends))[1]
+        is_early = any(each.change.effect == WEBHOOKS_FIRST for each in variation)
+        run = OneRun(
+            self._item,
+            variation,
+            works_elsewhere=not is_early or self.works_elsewhere,
+            baseline=self._baseline.judged if self._baseline is not None else None,
+            ends=self._ends,
+        )
+        return self._watched(run)[1]
 
     def _watched(self, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
         left_seconds = self.until_seconds - monotonic_seconds()
@@ -477,9 +498,11 @@ class _Runs:
         if all(problem.kind != SECRET for problem in baseline.judged.problems):
             baseline.judged.problems.extend(run.leaks(texts))
 
-    def work_elsewhere(self, baseline: Ran) -> bool:
+    @cached_property
+    def works_elsewhere(self) -> bool:
         """Whether the shop's handlers work on threads other than the test's; False without webhooks."""
-        if not any(step.kind == WEBHOOK for step in baseline.steps):
+        baseline = self._baseline
+        if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
             return False
         reports, ran = self._watched(OneRun(self._item, elsewhere=True))
         if any(report.failed for report in reports):

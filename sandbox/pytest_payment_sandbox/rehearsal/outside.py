@@ -13,6 +13,7 @@ import requests
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
+from pytest_payment_sandbox.rehearsal.showing import PageFailed
 
 SECONDS_MAX: Final = 20.0
 SHOWN_MAX: Final = 300  # characters of an output
@@ -90,13 +91,19 @@ class BooksElsewhere:
 
 
 def page_at(url: str) -> str | None:
-    """Return a page of a shop on this machine, requested without cookies; None if it does not exist."""
+    """Return a page of a shop on this machine, requested without cookies; None if it does not exist.
+
+    Raises:
+        PageFailed: the shop answers with an error.
+    """
     if urlsplit(url).hostname not in LOOPBACK:
         return None
     try:
         answer = requests.get(url, timeout=SECONDS_MAX)
     except requests.RequestException:
         return None
+    if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise PageFailed(f"status {answer.status_code}")
     return answer.text if answer.status_code == HTTPStatus.OK else None
 
 
