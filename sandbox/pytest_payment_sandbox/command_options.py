@@ -1,4 +1,4 @@
-"""The options of the commands."""
+"""The options of the commands ``rehearse`` and ``explore``."""
 
 import shlex
 from pathlib import Path
@@ -22,7 +22,7 @@ class SuiteOptions(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The command as users type it."""
+        """The suite's command as users type it."""
         return shlex.join(self.command)
 
     def again(self, test: str, variation: str) -> str:

@@ -1,4 +1,4 @@
-"""The work of the commands: rehearse, report progress, print and save the findings, and exit."""
+"""Runs the commands: rehearses, reports progress, prints and saves the findings, and exits."""
 
 import json
 import os
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 OptionValue = TypeVar("OptionValue")
 
 INTERRUPTED: Final = 130  # the exit code that shells report
-GO_ON: Final = "some variations were not tried: --continue resumes here"
+GO_ON: Final = "some variations were not tried: --continue resumes with them"
 KEY: Final = "sandbox-key"
 EXTRA: Final = "pytest-payment-sandbox[explore]"
 START_SECONDS: Final = 60.0
@@ -74,7 +74,7 @@ def _rehearsed(asked: SuiteOptions) -> SuiteExplored:
     if asked.report is not None:
         _checked("--report", check_report, str(asked.report))
     if asked.one is not None and TEST not in asked.one:
-        fail(f"--one takes a command with {TEST} in place of the test's name, not {asked.one!r}")
+        fail(f"--one takes a command with {TEST} as a placeholder for the test's name, not {asked.one!r}")
     books = _checked("--books", BooksElsewhere, asked.books) if asked.books else None
     plan = Plan(
         seconds,
@@ -127,7 +127,7 @@ def _explored(asked: ShopOptions, only: Sequence[ChangedSteps]) -> "ExploredShop
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Exit with a hint on the installation if Playwright is missing."""
+    """Exit with an installation hint if Playwright is missing."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -138,7 +138,7 @@ def _explained() -> Iterator[None]:
 
 @contextmanager
 def _served(url: str) -> Iterator[Server]:
-    """Serve a sandbox at the address where the shop expects it."""
+    """Serve a sandbox at the address that is configured in the shop."""
     parts = urlsplit(url)
     config = ServerConfig(
         host=parts.hostname or "127.0.0.1", port=parts.port or 80, public_url=url, clock="frozen", seed=1
@@ -157,8 +157,8 @@ def _running_shop(asked: ShopOptions) -> Iterator[None]:
     if not asked.command:
         if not _answers(asked.shop):
             fail(
-                f"--shop {asked.shop}: nothing answers; start the shop with SANDBOX_URL={asked.sandbox} "
-                f"and the key {KEY}, or add the command that starts it: -- npm start"
+                f"--shop {asked.shop}: no response; start the shop with SANDBOX_URL={asked.sandbox} "
+                f"and the key {KEY}, or add the command that starts the shop: -- npm start"
             )
         yield
         return
@@ -186,15 +186,15 @@ def _wait_for(asked: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
     pause, name = Event(), shlex.join(asked.command)
     for _ in range(int(START_SECONDS / LOOK_SECONDS)):
         if process.poll() is not None:
-            fail(f"{name}: the shop exited with code {process.returncode} before it answered")
+            fail(f"{name}: the shop exited with code {process.returncode} before it responded")
         if _answers(asked.shop):
             return
         pause.wait(LOOK_SECONDS)
-    fail(f"{name}: nothing answers at {asked.shop} after {START_SECONDS:.0f} s")
+    fail(f"{name}: no response from {asked.shop} within {START_SECONDS:.0f} s")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the shop and the processes that it has started."""
+    """Kill the shop and its child processes."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -210,7 +210,7 @@ def _answers(url: str) -> bool:
 
 
 class CommandOutput(NamedTuple):
-    """The file and the format of a report."""
+    """The output of a command: the file and the format of its report."""
 
     name: str
     report: Path | None
@@ -218,7 +218,7 @@ class CommandOutput(NamedTuple):
     of: str  # the rehearsed unit: a test, a suite or a shop
 
     def finish(self, tests: Tests, *, is_partial: bool, is_stopped: bool) -> NoReturn:
-        """Print and write the reports of the tests, and exit with 1 if there are findings."""
+        """Print and write the reports on the tests, and exit with 1 if there are findings."""
         if self.report is not None:
             write(self.report, tests, self.of)
         notes = [note for test in tests for note in test["notes"]]
@@ -248,7 +248,7 @@ class CommandOutput(NamedTuple):
 
 
 def _merged(name: str, tests: Tests) -> TestReport:
-    """Merge the reports of all tests; each finding names its test."""
+    """Merge the reports on all tests; each finding names its test."""
     return {
         "test": name,
         **{key: sum(test[key] for test in tests) for key in ("variations", "left", "alike", "repeated")},
@@ -267,7 +267,7 @@ def _refuse_unplayed(only: Sequence[str], explored: Sequence[Explored]) -> None:
 
 
 def _progress() -> Progress:
-    """Create the progress of a command, which goes to stderr."""
+    """Create the progress of a command, on stderr."""
     return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
 
 

@@ -1,4 +1,4 @@
-"""The payment coverage of a suite: the cases that its tests met, by analogy with code coverage."""
+"""Reports the payment coverage of a suite: the cases covered by its tests, similar to code coverage."""
 
 import json
 from collections import defaultdict
@@ -31,13 +31,13 @@ TESTS_SHOWN: Final = 3
 
 
 def lines(coverage: Covered) -> list[str]:
-    """Format the matrix for a terminal: one line per row, with its missing cases."""
+    """Format the matrix for a terminal: one line per row, with the uncovered cases."""
     rows = [*coverage.methods, *coverage.others]
     width = max((len(row.title) for row in rows), default=0)
     shown = [f"  {row.title:{width}}  {_share(row):>14}{_missing(row)}" for row in rows]
     if not coverage.is_chosen:
-        shown.append("  only methods that the suite has used; set payment_methods to see all that you offer")
-    return [*shown, f"  methods, in all: {coverage.percent:.0f} %"]
+        shown.append("  only methods used by the suite; set payment_methods to list all methods of your shop")
+    return [*shown, f"  all methods: {coverage.percent:.0f} %"]
 
 
 def _share(row: CoverageGroup) -> str:
@@ -68,7 +68,7 @@ def _json(coverage: Covered) -> str:
 
 
 def html(coverage: Covered) -> str:
-    """Return the matrix as a page without scripts; each cell lists the tests that met it."""
+    """Return the matrix as an HTML page without scripts; each cell lists the tests that cover it."""
     heading = f"Payment coverage: {coverage.percent:.0f} %"
     return page("Payment coverage", heading, map(_section, (*coverage.methods, *coverage.others)))
 
@@ -96,9 +96,9 @@ TOO_LITTLE: Final = 1
 
 
 def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
-    """Add the coverage of a test's project to its report, even from a server in another process.
+    """Add the coverage of a test's project to the test's report, even if the server is in another process.
 
-    Mistakes against the rules in ``expect`` are intended.
+    Violations of the rules in ``expect`` are intended.
     """
     own = project.server.project_of(project.api_key)
     if own is not None:
@@ -129,7 +129,7 @@ def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
 
 
 class CoverageOfSuite:
-    """Collects the coverage of all tests, including those on pytest-xdist workers; prints it at the end."""
+    """Collects the coverage of all tests, including tests on pytest-xdist workers, and prints the matrix."""
 
     def __init__(self, fail_under: float, file: str | None) -> None:
         self._fail_under = fail_under
@@ -164,12 +164,12 @@ class CoverageOfSuite:
             session.exitstatus = TOO_LITTLE
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the matrix, and write its file."""
+        """Print the matrix, and write it to a file."""
         terminalreporter.write_line("payment coverage:")
         for line in lines(self._covered):
             terminalreporter.write_line(line)
         if self._is_too_little:
-            terminalreporter.write_line(f"  that is below the required {self._fail_under:g} %", red=True)
+            terminalreporter.write_line(f"  this is below the required {self._fail_under:g} %", red=True)
         if self._file:
             write(Path(self._file), self._covered)
-            terminalreporter.write_line(f"  the tests of each case are in {self._file}")
+            terminalreporter.write_line(f"  {self._file} lists the tests of each case")

@@ -1,4 +1,4 @@
-"""Rehearses a test under pytest: runs it unchanged, then in its variations, and reports the findings."""
+"""Rehearses tests under pytest: runs each test unchanged, then in its variations, and reports findings."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final
 from zlib import crc32
 
 import pytest
-from _pytest import runner  # as in plugins that rerun tests
+from _pytest import runner  # also used by other plugins that rerun tests
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.scenarios.variation import WEBHOOK
@@ -57,7 +57,7 @@ PROPERTY: Final = "payment_rehearsal"
 
 
 def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
-    """Add the findings of a test's variations to its report; findings fail the test."""
+    """Add the findings of a test's variations to the report of the test; findings fail the test."""
     test = report_of(
         item.nodeid,
         explored,
@@ -77,7 +77,7 @@ def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> No
 
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
-    """Print a summary of the rehearsals at the end of a run, and write the report."""
+    """Print a summary of the rehearsals at the end of a session, and write the report."""
     tests = _rehearsed(terminalreporter)
     if not tests:
         return
@@ -105,12 +105,12 @@ PAGES: Final = "payment_pages"
 RESTART: Final = "payment_shop_restart"
 NOT_JUDGED: Final = Judged([], (), ())
 NOT_SET_UP: Final = Judged(
-    [BookProblem("not-judged", "the test was not set up, so nothing is judged")], (), ()
+    [BookProblem("not-judged", "the test's set-up failed, so nothing was judged")], (), ()
 )
 
 
 class OneRun:
-    """One run of a test: its project is rehearsed as soon as the fixture has created it."""
+    """One run of a test; the rehearsal starts as soon as a fixture has created the test's project."""
 
     def __init__(
         self,
@@ -136,24 +136,24 @@ class OneRun:
         self._believed: list[list[BookEntry]] = []
         self._glimpses: list[Glimpse] = []
         self._mails = MailBox()
-        self._hangs_at = ""  # its position in the code when it was given up
+        self._hangs_at = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
     def give_up(self, place: str) -> None:
-        """Make this run, which takes too long, end at its next call to the sandbox."""
+        """Make a run that takes too long stop at its next call to the sandbox."""
         self._hangs_at = place
         if self._run is not None:
             self._run.is_given_up = True
 
     def abandoned(self, place: str) -> Ran:
-        """Return the result of a run that never ends."""
+        """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
         return Ran(Judged([hangs(last_line(place))], (), ()), steps, self.variation, place, "")
 
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
-        """Rehearse the test's project, but no further projects of the same test.
+        """Rehearse the test's project, but no other projects of the same test.
 
-        ``report`` looks up, in a test case, what fixtures provide elsewhere.
+        ``report`` looks up fixtures such as the books in a test case, which has methods instead.
         """
         own = project.server.project_of(project.api_key)
         if own is None or self._run is not None:
@@ -186,19 +186,19 @@ class OneRun:
         self.judged = self._ended(project, run, failure)
         if not self.judged.problems:
             return
-        self.timeline = self._hangs_at  # the timeline of a hanging run can be very long
+        self.timeline = self._hangs_at  # the timeline of a hanging run may be very long
         if not self._hangs_at:
             self.timeline = f"{project.timeline()}{_changed_at(run)}"
             self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
 
     def _ended(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
-        """Judge a run; if it was given up or cannot be judged, that is its only problem."""
+        """Judge a run; if it was abandoned or cannot be judged, return this as its only problem."""
         try:
             if not self._hangs_at:
                 with self.watch():
                     return self._judge(project, run, failure)
         except (Exception, EndlessRun) as error:
-            if not self.variation and not self._hangs_at:  # it fails the unchanged test
+            if not self.variation and not self._hangs_at:  # an error fails the unchanged test
                 raise
             if not self._hangs_at:
                 return not_judged(run, error)
@@ -207,7 +207,7 @@ class OneRun:
 
     def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
         is_strict = not self.variation and review_mode(self._item) == ERROR
-        besides = unrelated(run.project) if is_strict else []  # before the judgement advances the clock
+        besides = unrelated(run.project) if is_strict else []  # read before the judgement advances the clock
         why = None if failure is None else f"{type(failure).__name__}: {failure}"
         trial = Trial(
             run,
@@ -227,7 +227,7 @@ class OneRun:
         return judged
 
     def _look(self, project: PaymentSandbox, run: RehearsedRun) -> Showing:
-        """Look at the shop's pages and mails as its customers do."""
+        """Read the shop's pages and emails as its customers do."""
         mails = Mails(list(map(normalized, self._mails.texts())), self._mails.early)
         self._mails.close()
         if project.application is None:
@@ -237,20 +237,20 @@ class OneRun:
         def get(url: str) -> str | None:
             try:
                 return browser.look(url)
-            except Exception as error:  # in production, the customer would see an error page
+            except Exception as error:  # in production, the customer gets an error page
                 return f"{type(error).__name__}: {error}"
 
         paths = self._fixture(PAGES) or ()
         return Showing(pages_of(run.project, get, paths, is_first=self._baseline is None), mails)
 
     def read(self, report: pytest.TestReport) -> None:
-        """Look for secrets in the captured logs and output of the test."""
+        """Add problems for secrets in the captured logs and output of the test."""
         if self.judged is not None:
             texts = [text for name, text in report.sections if name.startswith("Captured")]
             self.judged.problems.extend(self.leaks(texts))
 
     def leaks(self, texts: Sequence[str]) -> list[BookProblem]:
-        """Find secrets in the logs and in the captured output."""
+        """Find secrets in logs and captured output."""
         return leaks_in_output(self._run.project, texts) if self._run is not None else []
 
     @property
@@ -275,17 +275,17 @@ class OneRun:
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:
-            with suppress(Exception):  # the effect of the page shows in the books
+            with suppress(Exception):  # the books show the effect of the page
                 self._project.browser(self._project.application).returns(order.id, tabs)
 
     def _observe(self) -> None:
-        """Record the shop's current books, on the test's thread only, which may own the database."""
+        """Record the shop's current books, but only on the test's thread, which may own the database."""
         if get_ident() == self._thread_id:
             with suppress(Exception):  # in the middle of a test, the books may be unreadable
                 self._believed.append(read_books(self._fixture(BOOKS))[0])
 
     def _glimpse(self) -> None:
-        """Record the shop's books before a webhook; only the causes of findings need them."""
+        """Record the shop's books before a webhook, for the causes of findings."""
         if self._run is not None and get_ident() == self._thread_id and self.judged is None:
             with suppress(Exception):  # in the middle of a request, the books may be unreadable
                 entries = read_books(self._fixture(BOOKS))[0]
@@ -303,13 +303,13 @@ class OneRun:
 
 
 def _changed_at(run: RehearsedRun) -> str:
-    """Return the location of the changed call in the shop, as a line after the timeline."""
+    """Return the location of the changed call in the shop, as an additional line of the timeline."""
     file, _, line = shop_place(run.changed_at).rpartition(":")
     return f'\nthe changed call is made in File "{file}", line {line}' if line else ""
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:
-    with suppress(Exception):  # an error of a handler: the test has ended
+    with suppress(Exception):  # errors of handlers are ignored, because the test has ended
         project.clock.advance(to=until, timeout_seconds=20)
 
 
@@ -317,7 +317,7 @@ RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
 
 
 def is_varied(item: pytest.Item) -> bool:
-    """Whether the current run of a test is a variation, whose own report is not shown."""
+    """Whether the current run of a test is a variation, whose report is not shown."""
     run = item.stash.get(RUN, None)
     return run is not None and bool(run.variation)
 
@@ -326,7 +326,7 @@ STOPPED: Final = "the rehearsal was stopped; --payment-rehearse-continue resumes
 
 
 def _progress_of(config: pytest.Config) -> Progress:
-    """Create the progress of all rehearsals of a session: lines on the terminal, unless pytest is quiet."""
+    """Create the progress of a session's rehearsals, on the terminal unless pytest is quiet."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
     is_quiet = terminal is None or config.getoption("verbose") < 0
 
@@ -339,7 +339,7 @@ def _progress_of(config: pytest.Config) -> Progress:
 
 
 class RehearsedItem:
-    """The rehearsals of all tests of a session."""
+    """The rehearsals of all tests in a session."""
 
     def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
         self._until_seconds = monotonic_seconds() + budget_seconds
@@ -359,10 +359,11 @@ class RehearsedItem:
         self._left_items = max(1, count)
         left = duration(self._budget_seconds)
         tests = "1 test" if self._left_items == 1 else f"{self._left_items} tests"
-        self._progress.say(f"{tests} in at most {left}; Ctrl-C stops, --payment-rehearse-continue resumes")
+        resume = "Ctrl-C stops, --payment-rehearse-continue resumes"
+        self._progress.say(f"rehearses {tests} in at most {left}; {resume}")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """Run a test unchanged and in its variations, and report it once."""
+        """Run a test unchanged and in its variations, and report the test once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         runs = _Runs(item)
         reports, ran = runs.as_it_is()
@@ -424,7 +425,7 @@ def _only_of(item: pytest.Item) -> ChangedSteps:
     """Return the variation that the marker of a test selects.
 
     Raises:
-        pytest.UsageError: it is not a variation.
+        pytest.UsageError: the marker's value is not a variation.
     """
     marker = item.get_closest_marker("payment_rehearse")
     return _parsed(marker.kwargs.get("only"), item.nodeid) if marker is not None else ()
@@ -438,7 +439,7 @@ def _parsed(text: str | None, source: str) -> ChangedSteps:
 
 
 class _Runs:
-    """The runs of one test, each under a watch that gives up a hanging run."""
+    """The runs of one test, each under a watchdog that abandons a hanging run."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -450,7 +451,7 @@ class _Runs:
         self.explorer: Explorer | None = None
 
     def as_it_is(self) -> tuple[list[pytest.TestReport], Ran]:
-        """Run the unchanged test; only its judgement is watched, which has no other time limit."""
+        """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
         begun_seconds = monotonic_seconds()
         run = OneRun(self._item, ends=self._ends)
         run.watch = lambda: Watch(SECONDS_MAX, run.give_up, lambda place: self._abandon(run, place))
@@ -470,7 +471,7 @@ class _Runs:
             return _once(self._item, run)
 
     def listen(self, baseline: Ran) -> None:
-        """Look for secrets in logs of all levels, in a run that serves no other purpose."""
+        """Look for secrets in logs of all levels, in a separate run."""
         run = OneRun(self._item)
         with all_logs() as texts:
             self._watched(run)
@@ -487,7 +488,7 @@ class _Runs:
         return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)
 
     def _abandon(self, run: OneRun, place: str) -> None:
-        """Report the findings so far, on the thread of a watch, and end the process."""
+        """Report the findings so far, on the watchdog's thread, and exit the process."""
         ran = run.abandoned(place)
         explorer = self.explorer or Explorer(lambda variation: ran, lambda: False)
         explorer.note(run.variation, ran)
@@ -503,7 +504,8 @@ class _Runs:
 
 
 ABANDONED: Final = (
-    "the run ended: code that hangs without a call cannot be stopped; {count} later tests were not run"
+    "the session was aborted, because code that hangs without a call cannot be stopped; "
+    "tests not run: {count}"
 )
 
 
@@ -527,7 +529,7 @@ def prepared(session: pytest.Session) -> RehearsedItem:
 
 
 def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Judge a run once the test has ended, whether it passed or not."""
+    """Run a test, and judge the run whether the test passes or fails."""
     run = item.stash.get(RUN, None)
     try:
         outcome = yield
@@ -541,7 +543,7 @@ def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
-    """Run a test once with new function fixtures; fixtures with a wider scope are reused."""
+    """Run a test once with new function-scoped fixtures; reuse fixtures with a wider scope."""
     item.stash[RUN] = run
     initialize: Any = getattr(item, "_initrequest", None)
     if initialize is not None:
@@ -558,14 +560,14 @@ def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]
 
 
 def _take_time(item: pytest.Item) -> None:
-    """Cancel the time limit of pytest-timeout for a test: all its variations take longer."""
+    """Cancel pytest-timeout's limit for a test, because its variations take longer."""
     cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
     if cancel is not None:
         cancel(item=item)
 
 
 def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """Tear down the fixtures that no later test needs; return a report if that fails."""
+    """Tear down the fixtures that no later test needs; return a report if the teardown fails."""
     teardown = runner.CallInfo.from_call(
         lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown"
     )

@@ -1,4 +1,4 @@
-"""The reports of the plugin: timelines of failed tests, reviews, and problems with the server."""
+"""Reports of the plugin: timelines of failed tests, reviews, and problems with the server."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def started(config: pytest.Config, base_url: str | None, control_token: str | None) -> PaymentSandboxServer:
-    """Create the server of a session from its options; a problem becomes a message without a traceback."""
+    """Create the server of a session from its options; report problems without a traceback."""
     try:
         return PaymentSandboxServer(
             base_url,
@@ -35,7 +35,7 @@ def started(config: pytest.Config, base_url: str | None, control_token: str | No
 def _wrong_files(config: pytest.Config) -> list[str]:
     """Return the mistakes in the scenario files of the suite's folders, with their positions."""
     with LOADING:
-        from payment_sandbox.operations.review_scenario import check_file  # few suites need them
+        from payment_sandbox.operations.review_scenario import check_file  # needed only for invalid scenarios
         from payment_sandbox.scenarios.catalogue import scenario_files
 
     lines: list[str] = []
@@ -49,7 +49,7 @@ def _wrong_files(config: pytest.Config) -> list[str]:
 
 
 def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
-    """Warn of the shop's mistakes in a test, or fail the test."""
+    """Warn of the shop's mistakes in a test, or fail the test, depending on the mode."""
     try:
         review(project, mode, item.nodeid, expect)
         return

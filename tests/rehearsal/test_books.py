@@ -47,13 +47,13 @@ def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("believed", "known", "kind", "words"),
     [
-        ({"shipped": 1000}, {"received": 600}, "shipped-unpaid", "€10.00 were shipped, and only €6.00"),
+        ({"shipped": 1000}, {"received": 600}, "shipped-unpaid", "€10.00 were shipped, but only €6.00"),
         ({"shipped": 1000}, {"received": 0, "authorized": 1000}, "shipped-unpaid", "nothing was received"),
-        ({"shipped": 2000}, {"received": 2000}, "shipped-twice", "but only €10.00 were bought"),
-        ({}, {"received": 0}, "paid-for-nothing", "nobody paid"),
-        ({"paid": 0}, {}, "payment-missed", "paid €10.00, but the shop does not call it paid"),
-        ({"refunded": 5}, {"refunded": 4}, "refunds-differ", "refunded €0.05, but the customer got €0.04"),
-        ({"cancelled": True}, {}, "cancelled-but-kept", "but keeps €10.00"),
+        ({"shipped": 2000}, {"received": 2000}, "shipped-twice", "but the purchase costs only €10.00"),
+        ({}, {"received": 0}, "paid-for-nothing", "no payment was made"),
+        ({"paid": 0}, {}, "payment-missed", "paid €10.00, but the shop does not mark it as paid"),
+        ({"refunded": 5}, {"refunded": 4}, "refunds-differ", "€0.05, but the customer received €0.04"),
+        ({"cancelled": True}, {}, "cancelled-but-kept", "but kept €10.00"),
     ],
 )
 def test_books_that_differ(believed: dict[str, Any], known: dict[str, Any], kind: str, words: str) -> None:
@@ -120,9 +120,10 @@ def went(before: dict[str, Any], now: dict[str, Any], **known: Any) -> list[str]
 def test_what_was_believed_stays_true() -> None:
     """Unless the money was given back."""
     assert went({}, {"paid": 0}) == [
-        "S-1: the shop called it paid, and later did not, although it has €10.00"
+        "S-1: the shop marked it as paid and later no longer did, although it kept €10.00"
     ]
-    assert went({"shipped": 1000}, {"shipped": 400}) == ["S-1: shipped goods went from €10.00 down to €4.00"]
+    fell = "S-1: the value of the shipped goods fell from €10.00 to €4.00"
+    assert went({"shipped": 1000}, {"shipped": 400}) == [fell]
     assert went({}, {"paid": 0}, refunded=1000) == []
     assert went({}, {"paid": 0}, received=0, authorized=1000) == []
     assert went({}, {"paid": 0, "cancelled": True}) == []

@@ -5,8 +5,8 @@ from pytest_payment_sandbox.rehearsal.causes import Glimpse, Shown, Signs, cause
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from tests.support.in_process import place
 
-EARLY = "the shop calls a purchase paid when it reads 'processing'"
-LATER = "the shop calls a purchase paid when it reads 'completed'"
+EARLY = "the shop marks a purchase as paid when it reads 'processing'"
+LATER = "the shop marks a purchase as paid when it reads 'completed'"
 
 
 def shown(name: str, *signs: str) -> Shown:
@@ -35,7 +35,7 @@ def test_the_statuses_may_differ() -> None:
     """The shop has read another one each time, and none that means paid."""
     new = EARLY.replace("processing", "new")
     told = cause("paid-for-nothing", [shown("action:1:short", EARLY), shown("action:1:never", new)], [])
-    assert told == "the shop calls a purchase paid, or ships, before it has read that it is paid"
+    assert told == "the shop marks a purchase as paid, or ships, before it has read a paid status"
 
 
 def test_what_passing_variations_have_explains_nothing() -> None:
@@ -53,10 +53,10 @@ def test_alike_variations_have_a_cause_in_common() -> None:
     unpaid = [shown("action:1:fails"), shown("action:1:cancels")]
     both = "two of the shop's handlers run at the same moment"
     assert cause("shipped-twice", [together, shown("action:1:two-tabs")], []) == both
-    assert cause("shipped-twice", [together, twice], []) == "the shop gets the same twice"
+    assert cause("shipped-twice", [together, twice], []) == "the shop handles the same event twice"
     assert cause("shipped-twice", [together, shown("create:1:silent")], []) == ""
     assert cause("shipped-twice", [twice, shown("webhook:2:together")], []) == "", "the change says more"
-    assert cause("paid-for-nothing", unpaid, []) == "nobody pays, or not all"
+    assert cause("paid-for-nothing", unpaid, []) == "the payment is missing or incomplete"
 
 
 def test_a_single_change_is_its_own_cause() -> None:
@@ -74,11 +74,13 @@ def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: Paym
     end = Glimpse([entry], {order_id: "completed"})
     assert signs_of([early, end], project) == {EARLY, "the shop ships when it reads 'processing'"}
     assert signs_of([Glimpse([entry], {})], project) == {
-        "the shop calls a purchase paid without reading its order",
-        "the shop ships without reading its order",
+        "the shop marks a purchase as paid without reading the order",
+        "the shop ships without reading the order",
     }
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
     assert payment_sandbox.session.post(url, json={"amount": 1}, timeout=5).status_code == 409
-    assert "the shop goes on although its call was refused" in signs_of([end], project)
-    assert signs_of([Glimpse([], {order_id: "new"})], project) == {"the shop has last read 'new'"}
+    assert "the shop continues although its call was refused" in signs_of([end], project)
+    assert signs_of([Glimpse([], {order_id: "new"})], project) == {
+        "the last status that the shop read is 'new'"
+    }
     assert signs_of([], project) == frozenset()

@@ -115,7 +115,7 @@ def test_books_elsewhere_are_those_of_the_project() -> None:
         (f"{PYTHON} -c 'raise SystemExit(3)'", "exit code 3"),
         (f"{PYTHON} -c 'print(7)'", "expected a JSON list of entries"),
         (f"{PYTHON} -c 'print([1])'", "payment_books tells entries with purchase, orders"),
-        ("http://127.0.0.1:1/books", "nothing answers"),
+        ("http://127.0.0.1:1/books", "no response"),
     ],
 )
 def test_books_that_cannot_be_read_say_why(source: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""A test of a suite in another language that its helper announced: its project, and its judgement."""
+"""Judges the tests that the helpers of a suite in another language announce."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +23,6 @@ from pytest_payment_sandbox.rehearsal.judging import (
     Ends,
     Judged,
     Trial,
-    hangs,
     judge,
     not_judged,
 )
@@ -40,7 +39,7 @@ FAILED: Final = 500
 
 @dataclass(frozen=True)
 class Outside:
-    """The sources of information on the shop outside the suite: its books, and its pages about an order."""
+    """Sources of information outside the suite: the shop's books, and its pages about an order."""
 
     books: BooksElsewhere | None = None
     pages: Sequence[str] = ()
@@ -48,7 +47,7 @@ class Outside:
 
 @dataclass
 class TestMemory:
-    """The shared memory of a test's runs: the judgement of the unchanged test, and of earlier runs."""
+    """State shared by the runs of a test: the verdicts on the unchanged test, and on earlier runs."""
 
     __test__ = False
 
@@ -57,17 +56,17 @@ class TestMemory:
 
 
 class AnnouncedTest:
-    """One run of a test."""
+    """One run of a test that a helper announced."""
 
     def __init__(
         self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, outside: Outside
     ) -> None:
-        """Rehearse the project; each run starts with the same identifiers, and a frozen clock on the hour."""
+        """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
         self.name = name
         self.project = project
         self.variation = variation
         self.memory = memory
-        self.error = ""  # the reason if the unchanged test cannot be judged
+        self.error = ""  # why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
         self._outside = outside
         self._judged: Judged | None = None
@@ -81,7 +80,7 @@ class AnnouncedTest:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the test has ended, and was judged."""
+        """Whether the test has ended and has a verdict."""
         return self._judged is not None
 
     @property
@@ -91,7 +90,7 @@ class AnnouncedTest:
         return Ran(judged, self.run.steps, self.run.happened, self._timeline, self._picture)
 
     def judge(self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]) -> None:
-        """Judge the test, which has just ended; its shop still handles webhooks."""
+        """Judge the test when it has just ended, and its shop still handles webhooks."""
         project, run = self.project, self.run
         trial = Trial(
             run,
@@ -111,7 +110,7 @@ class AnnouncedTest:
             judged = judge(trial, lambda until: advanced_to(project, until), books)
         except Exception as error:
             if not self.variation:
-                self.error = f"the test {self.name!r} cannot be judged: {error}"
+                self.error = f"the test {self.name!r} could not be judged: {error}"
             judged = not_judged(run, error)
         if judged.problems:
             happenings = list(history(project.epoch))
@@ -141,19 +140,19 @@ class AnnouncedTest:
 
 
 def unended(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> Ran:
-    """Return the result of a run whose test did not end: the test hangs, or the suite crashed."""
-    why = failure or "the suite ended without it"
+    """Return the result of a run whose test did not finish: the test hangs, or the suite crashed."""
+    why = failure or "the suite ended before the test did"
     if test is not None and "longer than" in why:
-        problem = hangs(f"a run of the suite: {why}")
+        problem = BookProblem("hangs", f"the run of the suite did not finish: {why}")
     else:
-        problem = BookProblem("not-judged", f"the test did not end: {why.partition(chr(10))[0]}")
+        problem = BookProblem("not-judged", f"the test did not finish: {why.partition(chr(10))[0]}")
     steps = test.run.steps if test is not None else []
     happened = test.run.happened if test is not None else []
     return Ran(Judged([problem], (), ()), steps, happened or variation, why, "")
 
 
 def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
-    """Return the location of the changed call in the shop, if the helper knows it."""
+    """Return the location of the changed call in the shop, if the helper reported it."""
     asked = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
     for name in [each.step for each in run.happened if each.step in asked]:
         number = [same for same, call in asked.items() if call == asked[name]].index(name)
@@ -169,7 +168,7 @@ def _place_of_call(ending: Ending, call: tuple[str, str], number: int) -> str:
 
 
 def _stacks(project: Project) -> list[str]:
-    """Return the lines of the error responses of the shop's handlers."""
+    """Return the lines of the error responses from the shop's handlers."""
     tries = [each for delivery in project.epoch.store.deliveries() for each in delivery.attempts]
     answers = [each.reply.body for each in tries if (each.reply.status or 0) >= FAILED]
     return [line for answer in dict.fromkeys(answers) for line in answer.splitlines()]
@@ -180,6 +179,6 @@ def _next_hour(now: datetime) -> datetime:
 
 
 def advanced_to(project: Project, until: datetime) -> None:
-    """Advance the clock as far as possible."""
-    with suppress(Exception):  # the history has the problems of events
+    """Advance the clock as far as possible, and ignore errors."""
+    with suppress(Exception):  # the history lists failed events
         advance_clock(project, {"to": until}, ADVANCE)

@@ -1,4 +1,4 @@
-"""The comparison of the shop's books with the service's records; both must agree once all is idle."""
+"""Compares the shop's books with the service's records; both must agree once the project is idle."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -10,7 +10,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
 
 Books = Callable[[], Iterable[Any]]
-"""The fixture ``payment_books``: returns the entries when called."""
+"""The value of the fixture ``payment_books``: a function that returns the entries."""
 
 
 class Truth(NamedTuple):
@@ -19,13 +19,13 @@ class Truth(NamedTuple):
     order_id: str
     status: str
     received: int  # captured, or paid without a capture
-    authorized: int  # at any time
-    capturable: bool  # now
+    authorized: int  # including expired and voided authorizations
+    capturable: bool  # at present
     refunded: int
 
 
 def truths_of(project: Project) -> dict[str, Truth]:
-    """Return the service's record of every order, by id."""
+    """Return the service's record of every order, by order id."""
     store = project.epoch.store
     return {order.id: _truth(order) for order in store.orders_newest_first() if not order.is_refund}
 
@@ -43,7 +43,7 @@ def _truth(order: Order) -> Truth:
 
 
 class BookProblem(NamedTuple):
-    """A problem: its kind, which is reported only once, and a sentence about its effect."""
+    """A problem: its kind, which is reported only once, and its effect in one sentence."""
 
     kind: str
     sentence: str
@@ -104,48 +104,51 @@ def _shipped_unpaid(account: Purchase) -> str | None:
     if entry.shipped <= account.received:
         return None
     got = f"only {euros(account.received)}" if account.received else "nothing"
-    return f"goods for {euros(entry.shipped)} were shipped, and {got} was received for them"
+    return f"goods worth {euros(entry.shipped)} were shipped, but {got} was received for them"
 
 
 def _shipped_twice(account: Purchase) -> str | None:
     entry = account.entry
     if not entry.amount or entry.shipped <= entry.amount:
         return None
-    return f"goods for {euros(entry.shipped)} were shipped, but only {euros(entry.amount)} were bought"
+    price = euros(entry.amount)
+    return f"goods worth {euros(entry.shipped)} were shipped, but the purchase costs only {price}"
 
 
 def _paid_for_nothing(account: Purchase) -> str | None:
     is_known = account.received or any(truth.authorized for truth in account.orders)
-    return None if is_known or not account.entry.paid else "the shop calls it paid, but nobody paid"
+    if is_known or not account.entry.paid:
+        return None
+    return "the shop marks it as paid, but no payment was made"
 
 
 def _payment_missed(account: Purchase) -> str | None:
     if account.kept <= 0 or account.entry.paid:
         return None
-    return f"the customer paid {euros(account.kept)}, but the shop does not call it paid"
+    return f"the customer paid {euros(account.kept)}, but the shop does not mark it as paid"
 
 
 def _paid_twice(account: Purchase) -> str | None:
     paid = [truth for truth in account.orders if truth.received > truth.refunded or truth.capturable]
     if len(paid) <= 1:
         return None
-    kept = f", {euros(account.kept)} in all" if account.kept else ""
-    return f"the customer paid for it {len(paid)} times{kept}"
+    kept = f", {euros(account.kept)} in total" if account.kept else ""
+    return f"the customer paid {len(paid)} times{kept}"
 
 
 def _refunds_differ(account: Purchase) -> str | None:
     if account.entry.refunded == account.refunded:
         return None
     return (
-        f"the shop says that it refunded {euros(account.entry.refunded)}, "
-        f"but the customer got {euros(account.refunded)}"
+        f"the shop recorded refunds of {euros(account.entry.refunded)}, "
+        f"but the customer received {euros(account.refunded)}"
     )
 
 
 def _cancelled_but_kept(account: Purchase) -> str | None:
     if not account.entry.cancelled or account.kept <= 0:
         return None
-    return f"the shop has cancelled it, but keeps {euros(account.kept)}"
+    return f"the shop cancelled the purchase, but kept {euros(account.kept)}"
 
 
 PAID_FOR_NOTHING: Final = "paid-for-nothing"
@@ -162,7 +165,7 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
 
 
 def went_back(readings: Sequence[Sequence[BookEntry]], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """Find facts that the shop's books lost between two readings, although it still has the money."""
+    """Find payments and shipments that disappeared from the shop's books between two readings."""
     return [
         BookProblem("went-back", f"{now.purchase}: {sentence}")
         for earlier, later in pairwise(readings)
@@ -180,18 +183,20 @@ def _same_purchases(
 
 def _lost_beliefs(before: BookEntry, now: Purchase) -> Iterator[str]:
     if before.paid and not now.entry.paid and not now.entry.cancelled and now.kept > 0:
-        yield f"the shop called it paid, and later did not, although it has {euros(now.kept)}"
+        paid = "the shop marked it as paid and later no longer did"
+        yield f"{paid}, although it kept {euros(now.kept)}"
     if now.entry.shipped < before.shipped:
-        yield f"shipped goods went from {euros(before.shipped)} down to {euros(now.entry.shipped)}"
+        change = f"from {euros(before.shipped)} to {euros(now.entry.shipped)}"
+        yield f"the value of the shipped goods fell {change}"
 
 
 def unpaid(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """Find purchases that the shop marks as paid without a payment, which is always wrong."""
+    """Find purchases marked as paid without a payment, which is a mistake at any time."""
     return [problem for problem in compare(entries, truths) if problem.kind == PAID_FOR_NOTHING]
 
 
 def missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """Find authorizations that the shop does not know, or that reserve the customer's money twice."""
+    """Find authorizations that are unknown to the shop, or that reserve the customer's money twice."""
     return [
         *(problem for problem in compare(entries, truths) if problem.kind == PAID_TWICE),
         *_missed(entries, truths),
@@ -202,11 +207,11 @@ def _missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> Iterat
     known = {order_id for entry in entries for order_id in entry.orders}
     for truth in truths.values():
         if truth.capturable and truth.order_id not in known:
-            agreed = f"the customer agreed to pay {euros(truth.authorized)}"
+            agreed = f"the customer authorized {euros(truth.authorized)}"
             yield BookProblem("unknown-money", f"{agreed} for an order that the shop does not know")
     for entry in entries:
         if not entry.paid and any(truth.capturable for truth in _account(entry, truths).orders):
             yield BookProblem(
                 "payment-missed",
-                f"{entry.purchase}: the customer agreed to pay, and the shop does not know it",
+                f"{entry.purchase}: the customer authorized the payment, but the shop has not recorded it",
             )

@@ -1,4 +1,4 @@
-"""A customer of any shop: a browser follows the steps of a file, pays on the sandbox, and returns."""
+"""Buys in any shop: a browser follows the steps in a file, pays on the sandbox's pages, and returns."""
 
 import os
 import shutil
@@ -36,18 +36,18 @@ CHOICES: Final = (
     '[data-testid^="issuer-"]',
     '[data-testid="scan-open"]',
 )
-"""The choices of a customer on the payment pages before the payment."""
+"""Elements of the payment pages that a customer clicks before the payment."""
 PAYS: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
 SECURE: Final = "/secure"
 BACK: Final = '[data-testid="back-to-shop"]'
 
 
 class BuyFails(Exception):
-    """The customer cannot buy; the message has the step, the expectation, and the text of the page."""
+    """The purchase failed; the message has the step, the expectation, and the text of the page."""
 
 
 class BuyStep(NamedTuple):
-    """One step in the shop."""
+    """One step of a purchase in the shop."""
 
     place: str
     action: str
@@ -56,12 +56,12 @@ class BuyStep(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The step as written in the file."""
+        """The step as shown in errors."""
         return f'{self.place} ({self.action} "{self.selector}")'
 
 
 class Buy(NamedTuple):
-    """A purchase: the first page, the customer's steps, and the expected address or element on return."""
+    """A purchase: the first page, the customer's steps, and the address or element expected on return."""
 
     file: str
     open: str
@@ -70,7 +70,7 @@ class Buy(NamedTuple):
 
 
 def read_buy(file: Path) -> Buy:
-    """Read the file with the steps.
+    """Read a file with the steps of a purchase.
 
     Raises:
         ValueError: the file is invalid; the message has the line and the expectation.
@@ -119,7 +119,7 @@ def chromium() -> Iterator[Browser]:
     """Start a headless browser: the system's Chromium, or Playwright's own.
 
     Raises:
-        BuyFails: no browser is installed.
+        BuyFails: no browser can be started.
     """
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     flags = [*FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
@@ -129,12 +129,12 @@ def chromium() -> Iterator[Browser]:
         except Error as error:
             reason = error.message.partition("\n")[0]
             raise BuyFails(
-                f"no Chromium: install the package chromium, or run playwright install ({reason})"
+                f"cannot start Chromium: install the package chromium, or run playwright install ({reason})"
             ) from error
         try:
             yield browser
         finally:
-            with suppress(Error):  # Ctrl-C has ended the browser
+            with suppress(Error):  # Ctrl-C has stopped the browser
                 browser.close()
 
 
@@ -147,11 +147,11 @@ class Press(Protocol):
 
 
 Forms = dict[int, bool]
-"""The steps that submit a form, and whether the form has a whole number."""
+"""Whether the form has a whole number, by the number of the step that submits the form."""
 
 
 class Customer:
-    """One customer, with cookies of their own."""
+    """A customer with a separate set of cookies."""
 
     def __init__(self, context: BrowserContext, buy: Buy, shop: str, sandbox: str) -> None:
         self._context = context
@@ -164,10 +164,10 @@ class Customer:
         self.pictures: dict[str, bytes] = {}  # screenshots by address
 
     def buys(self, press: Press, forms: Forms) -> None:
-        """Buy, pay, and return to the shop; ``forms`` has the steps that are known to submit a form.
+        """Buy, pay, and return to the shop; ``forms`` has the steps known to submit a form.
 
         Raises:
-            BuyFails: a step cannot be done, or the customer does not get back to the shop.
+            BuyFails: a step fails, or the customer does not get back to the shop.
         """
         self._go(urljoin(f"{self._shop}/", self._buy.open), "open")
         for number, step in enumerate(self._buy.steps):
@@ -176,7 +176,7 @@ class Customer:
         self._expect_return()
 
     def sees(self, url: str) -> str | None:
-        """Return the text of a page of the shop, and take a screenshot; None if the page does not exist."""
+        """Take a screenshot of a page of the shop; return its text, or None if the page does not exist."""
         if urlsplit(url).netloc == "":
             url = urljoin(f"{self._shop}/", url)
         tab = self._context.new_page()
@@ -200,7 +200,7 @@ class Customer:
         """Request the return page with the customer's cookies, on one thread per tab."""
 
         def ask() -> None:
-            with suppress(requests.RequestException):  # the effect of the page shows later
+            with suppress(requests.RequestException):  # the effect of the request shows later
                 requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
 
         threads = [Thread(target=ask, daemon=True) for _ in range(tabs)]
@@ -262,9 +262,9 @@ class Customer:
         why = str(error).partition("\n")[0]
         with suppress(Exception):  # a selector can be invalid
             if not self._page.locator(step.selector).count():
-                why = f"nothing matches it in {TIMEOUT_MS // 1000} s"
+                why = f"no element matched within {TIMEOUT_MS // 1000} s"
         return BuyFails(
-            f"{self._buy.file}, {step.label}: {why} on {self._page.url}, which says {self._says()!r}"
+            f"{self._buy.file}, {step.label}: {why} on {self._page.url}, which shows {self._says()!r}"
         )
 
     def _says(self) -> str:
@@ -276,7 +276,7 @@ class Customer:
     # The payment
 
     def _pays(self) -> None:
-        """Make all choices, pay once, and return to the shop, whatever the result."""
+        """Make all choices, pay once, and return to the shop, whatever the outcome."""
         has_paid = False
         try:
             for _ in range(PAYMENT_PAGES_MAX):
@@ -294,11 +294,11 @@ class Customer:
             reason = str(error).partition("\n")[0]
             raise BuyFails(
                 f"{self._buy.file}: the customer is stuck on the payment page {self._page.url} ({reason}); "
-                f"it says {self._says()!r}"
+                f"the page shows {self._says()!r}"
             ) from error
 
     def _next_press(self, *, has_paid: bool) -> str | None:
-        """Return the next button: the customer pays once, and may have to confirm the payment at the bank."""
+        """Return the selector of the next button; after the payment, the bank may ask for a confirmation."""
         may_pay = not has_paid or SECURE in self._page.url
         wanted = [*((PAYS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK]
         return next(
@@ -309,7 +309,7 @@ class Customer:
         if self._page.url.startswith(self._sandbox):
             raise BuyFails(
                 f"{self._buy.file}: the customer does not get back to the shop: the payment page "
-                f"{self._page.url} says {self._says()!r}; give the order a return_url"
+                f"{self._page.url} shows {self._says()!r}; set a return_url in the order"
             )
         wanted = self._buy.returned
         if not wanted:
@@ -321,12 +321,12 @@ class Customer:
         if not is_right:
             raise BuyFails(
                 f'{self._buy.file}, returned: expected "{wanted}" on {self._page.url}, '
-                f"which says {self._says()!r}"
+                f"which shows {self._says()!r}"
             )
 
 
 class _Pressed:
-    """Varies a submission: a second request, before or with the browser's, or another number in the form."""
+    """Varies a form submission: repeats the request, before or concurrently, or changes a number."""
 
     def __init__(self, pressing: Submission) -> None:
         self._pressing = pressing
@@ -359,7 +359,7 @@ def _post(url: str, headers: Mapping[str, str], body: bytes) -> None:
 
 
 def as_images(pictures: Mapping[str, bytes]) -> str:
-    """Return pictures as HTML with embedded data, for a report in one file."""
+    """Return pictures as HTML with embedded data, for a single-file report."""
     return "".join(
         f'<figure><img alt="the page {escape(url)}" src="data:image/jpeg;base64,{b64encode(data).decode()}">'
         f"<figcaption>{escape(url)}</figcaption></figure>"

@@ -1,4 +1,4 @@
-"""The exploration of a test: its variations, their order, and their findings."""
+"""Explores a test: chooses and orders its variations, and collects their findings."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,12 +23,12 @@ from pytest_payment_sandbox.rehearsal.causes import Shown, Signs, cause_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import Judged, State
 
-PAIRS_MAX: Final = 200  # of a test
-PAIRS_EARLY: Final = 25  # pairs of usual suspects that come before changes already tried at another step
+PAIRS_MAX: Final = 200  # per test
+PAIRS_EARLY: Final = 25  # pairs that precede changes already tried at another step
 SEPARATE: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
 TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
 NO_THREADS: Final = (
-    "no concurrent handlers were tried: the shop's handlers fail on threads other than the test's"
+    "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
 )
 
 ChangedSteps = tuple[ChangedStep, ...]
@@ -49,7 +49,7 @@ def parse_variation(text: str) -> ChangedSteps:
 
 
 class Ran(NamedTuple):
-    """One run of a test: its judgement, its steps, and the changes that took place."""
+    """The result of one run of a test: its verdict, its steps, and the changes that took effect."""
 
     judged: Judged
     steps: Sequence[Step]
@@ -62,15 +62,15 @@ class Ran(NamedTuple):
 
 
 class RehearsalFinding(NamedTuple):
-    """A problem, with the smallest variation that shows it."""
+    """A problem, and the smallest variation that shows the problem."""
 
     problem: BookProblem
     variation: ChangedSteps
     sentence: str
     timeline: str
     picture: str
-    cause: str = ""  # the common cause of all variations with the finding, if it is not the change itself
-    smallest: str = ""  # the smallest change with the finding, if the sentence begins with the cause
+    cause: str = ""  # of all variations with the finding; empty if the change is the cause
+    smallest: str = ""  # the smallest change with the finding, if there is a common cause
     shown_by: Sequence[str] = ()  # the names of all variations with the finding
 
     @property
@@ -80,16 +80,16 @@ class RehearsalFinding(NamedTuple):
 
 
 class Explored(NamedTuple):
-    """The results of the variations of one test."""
+    """The results of one test's variations."""
 
     findings: list[RehearsalFinding]
     tried: int
-    untried: int  # beyond the budget
+    untried: int  # for lack of time
     notes: list[str]
     unplayed: Sequence[str] = ()
     """The reasons why the selected variation, or a part of it, was not played."""
-    alike: int = 0  # tried variations that stopped early, because an equal run had continued
-    repeated: int = 0  # tried variations that ended in the same state as another one
+    alike: int = 0  # tried variations that stopped early as duplicates of an earlier run
+    repeated: int = 0  # tried variations with the same final state as another variation
 
 
 Run = Callable[[ChangedSteps], Ran]
@@ -109,8 +109,10 @@ class Explorer:
         threads: Callable[[], bool] = lambda: True,
         fruitful: Collection[str] = (),
     ) -> None:
-        """``first`` has the variations that failed last time; ``threads`` returns whether handlers can run on
-        other threads; ``fruitful`` has the names of changes with findings in other tests.
+        """Create an explorer.
+
+        ``first`` has the variations that failed in the last rehearsal; ``threads`` returns whether handlers
+        can run on other threads; ``fruitful`` has the names of changes with findings in other tests.
         """
         self._run = run
         self._has_time = has_time
@@ -126,7 +128,7 @@ class Explorer:
         self._ends: Counter[tuple[Sequence[str], State]] = Counter()
 
     def explore(self, baseline: Ran) -> Explored:
-        """Try all single changes, then pairs, as long as there is time."""
+        """Try all single changes, then pairs, until the time is up."""
         known = self._begin(baseline)
         notes: list[str] = []
         singles = self._singles(baseline, notes)
@@ -171,7 +173,7 @@ class Explorer:
         return Explored(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
-        """Try the planned variations; return the number that did not fit into the budget."""
+        """Try the planned variations; return the number of variations that exceeded the budget."""
         planned = [variation for variation in planned if variation not in self._tried]
         for count, variation in enumerate(planned):
             if not self._has_time():
@@ -182,7 +184,7 @@ class Explorer:
         return 0
 
     def _is_implied(self, variation: ChangedSteps) -> bool:
-        """Whether another change of the same step has shown that this one is harmless."""
+        """Whether another change to the same step has proved that this change is harmless."""
         if len(variation) != 1 or not variation[0].change.implied_by:
             return False
         (changed,) = variation
@@ -194,20 +196,20 @@ class Explorer:
         )
 
     def note(self, variation: ChangedSteps, ran: Ran, known: Collection[str] = ()) -> None:
-        """Record the result of a variation; problems of known kinds also occur without it."""
+        """Record the result of a variation, without the problems of ``known`` kinds."""
         self._tried[variation] = ran
         if not ran.judged.is_alike:
             self._ends[ran.judged[1:3]] += 1
         self._find_news(variation, ran, known)
 
     def _find_news(self, variation: ChangedSteps, ran: Ran, known: Collection[str]) -> None:
-        """Record one finding of a variation: its other problems have the same cause."""
+        """Record only one finding of a variation, because its other problems have the same cause."""
         news = [problem for problem in ran.judged.problems if problem.kind not in known]
         if news and not any(self._is_told(problem.kind, variation, ran.steps) for problem in news):
             self._find(news[0], variation, ran)
 
     def _is_told(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
-        """Whether a finding of this kind has the same cause; pairs have no known cause."""
+        """Whether a finding of this kind is recorded already, for single changes at the same place."""
         if len(variation) == 1 and kind not in TOLD_ONCE:
             return (kind, _place_of(variation, steps)) in self._findings
         return any(kind == told for told, _ in self._findings)
@@ -222,7 +224,7 @@ class Explorer:
         )
 
     def _explained(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
-        """Add to a finding the cause that all its variations share."""
+        """Add the common cause of all variations with a finding to the finding."""
         if not finding.variation:
             return finding
         kind = finding.problem.kind
@@ -259,7 +261,7 @@ class Explorer:
         return _most_telling_first(possible, self._fruitful)
 
     def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
-        """Return pairs of changes that had a harmless effect, the most promising pairs first."""
+        """Return pairs of harmless changes, the most promising pairs first."""
         known, places = rehearsed(), {step.name: place for place, step in enumerate(baseline.steps)}
         harmless = sorted(
             self._harmless(baseline), key=lambda each: (known.index(each.change), places[each.step])
@@ -272,9 +274,9 @@ class Explorer:
         return self._varied(ordered)[:PAIRS_MAX]
 
     def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
-        """Yield the harmless changes, one for each final state.
+        """Yield one harmless change per final state.
 
-        Usual suspects count once for each step, and always if the test ends in its usual state: if a second
+        Usual suspects are yielded once per step, and always if the final state is the usual one: if a second
         webhook makes up for a lost one, the second webhook can be lost, too.
         """
         ends, places = {baseline.judged[1:3]}, set()
@@ -292,7 +294,7 @@ class Explorer:
                 places.add((changed.step, end))
 
     def _varied(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
-        """Sort pairs so that each combination of two changes comes once before any is repeated."""
+        """Sort pairs so that each combination of two changes occurs once before any combination repeats."""
         counts: Counter[tuple[str, ...]] = Counter()
         ranked = []
         for place, pair in enumerate(pairs):
@@ -303,7 +305,7 @@ class Explorer:
         return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
 
     def _follow_ups(self, baseline: Ran, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
-        """Return pairs whose second change is at a step that only the first one causes, such as a retry.
+        """Return pairs whose second change affects a step that the first change causes, such as a retry.
 
         A read by a job that replaces a read by a webhook handler is such a step, too.
         """
@@ -318,10 +320,10 @@ class Explorer:
         }
 
     def _suspicion(self, pair: ChangedSteps, later: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
-        """Return the sort key of a pair: first the pairs with the most changes that often break shops.
+        """Return the sort key of a pair: the pairs with the most usual suspects come first.
 
-        Follow-up pairs come first among these, then changes with findings in other tests; the seed decides
-        among equals.
+        Ties are broken in favour of follow-up pairs, then of changes with findings in other tests, then by
+        the seed.
         """
         unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
         is_fruitful = any(changed.change.name in self._fruitful for changed in pair)
@@ -334,9 +336,9 @@ class Explorer:
 
 
 def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
-    """Sort changes: first each change at one step of a kind, then at the other steps of the kind.
+    """Sort changes: first each change at the first step of a kind, then at the other steps of that kind.
 
-    Fruitful changes come first among these, then the costliest risks. That one step is the first of its kind.
+    Ties are broken in favour of fruitful changes, then of the costliest risks.
     """
     once: dict[tuple[str, Variation], ChangedStep] = {}
     for changed in possible:
@@ -356,7 +358,7 @@ def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[st
 
 
 def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
-    """Whether a change is a usual suspect, or is the first of its kind."""
+    """Whether a change is a usual suspect, or affects the first step of its kind."""
     alike = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
     return Trait.SUSPECT in changed.change.traits or next(alike) == changed
 
@@ -383,7 +385,7 @@ def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
     if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
         return False
     if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
-        return False  # no webhook follows it
+        return False  # no later webhook to swap with
     can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
     return can_return or Trait.RETURN not in change.traits
 
@@ -393,9 +395,9 @@ def _last_webhook(baseline: Ran) -> Step | None:
 
 
 def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
-    """Return a finding in one sentence: the change, and its effect on the shop."""
+    """Describe a finding in one sentence: the change, and its effect on the shop."""
     if not variation:
-        return f"as it is: {problem.sentence}"
+        return f"without any change: {problem.sentence}"
     return f"{_in_words(variation, steps)}: {problem.sentence}"
 
 

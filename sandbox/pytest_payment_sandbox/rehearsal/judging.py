@@ -1,4 +1,4 @@
-"""Judges one run of a test once all is idle: after the retries, the jobs and all due events."""
+"""Judges one run of a test once the project is idle: after all retries, jobs and due events."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -33,54 +33,54 @@ SOON: Final = timedelta(days=1)
 HORIZON: Final = timedelta(days=40)
 MOMENT: Final = timedelta(seconds=1)
 KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
-WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipped")
+WHAT_MOVED: Final = ("was charged", "was refunded", "worth of goods was shipped")
 A_FEW_DAYS: Final = "three-days"
-A_FEW_DAYS_LONG: Final = timedelta(days=4)  # including the time that passes in the test itself
+A_FEW_DAYS_LONG: Final = timedelta(days=4)  # including the duration of the test itself
 UNANSWERED: Final = "HOOK-09"
 OF_REVIEW: Final = "review "
-"""The prefix of the kinds of problems from the review."""
+"""The prefix of a problem's kind if the problem comes from the review."""
 LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
-"""Rules of the review that are independent of the variation, or that a shop cannot check: the service does
-not report how much a customer has transferred."""
+"""Rules of the review that do not depend on the variation, or that no shop can follow: the service does not
+report how much a customer has transferred."""
 
 Advance = Callable[[datetime], Any]
-"""Advances the project's clock to a time, webhooks and jobs included."""
+"""Advances the project's clock to a time, including webhooks and jobs."""
 
 
 State = tuple[Any, ...]
-"""The shop's books and the service's records, to compare runs."""
+"""The shop's books and the service's records, for comparison with other runs."""
 
 
 class Judged(NamedTuple):
-    """The result of a run; ``moved`` has the total received, refunded and shipped amounts, in cents."""
+    """The verdict on a run; ``moved`` has the total received, refunded and shipped amounts, in cents."""
 
     problems: list[BookProblem]
     trace: tuple[str, ...]
     state: State
     moved: tuple[int, int, int] = (0, 0, 0)
-    at_rest: tuple[BookProblem, ...] = ()  # the problems that appeared only after the test
-    is_alike: bool = False  # the run stopped early: an earlier one was in the same state
+    at_rest: tuple[BookProblem, ...] = ()  # problems that appeared only after the test
+    is_alike: bool = False  # the run stopped early, because an earlier run had been in the same state
     showing: Showing = NOTHING_SHOWN
     is_shown_soon: bool = False  # pages are read a day after the test, while authorizations are valid
-    most_calls: int = 0  # the maximum with one method and path at one time
-    busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
+    most_calls: int = 0  # maximum per method and path at one point in sandbox time
+    busy: BusyTimes = MappingProxyType({})  # per job of the shop
     signs: Signs = frozenset()  # of the shop's behaviour
 
 
 Ends = dict[str, Judged]
-"""The results of the runs of a test, by their state at its end."""
+"""The verdicts on the runs of a test, by their state at the end of the test."""
 
 
 class Trial(NamedTuple):
     """A run to be judged.
 
-    ``failure`` is the failure of the test, ``baseline`` the unchanged test, ``believed`` has the
-    shop's books during the test, ``ends`` the results so far, ``look`` reads the shop's pages and mails,
-    ``glimpses`` has the shop's books at each webhook.
+    ``failure`` is the failure of the test, ``baseline`` the verdict on the unchanged test, ``believed`` has
+    the shop's books during the test, and ``ends`` the verdicts so far. ``look`` reads the shop's pages and
+    emails; ``glimpses`` has the shop's books before each webhook.
     """
 
     run: RehearsedRun
@@ -113,13 +113,13 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
             raise TypeError(f"payment_books must return a list of entries, not {entries!r}")
         return [BookEntry.read(entry) for entry in entries], []
     except AssertionError as wrong:
-        return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
+        return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant is violated")]
 
 
 def judge(trial: Trial, advance: Advance, books: Books | None) -> Judged:
-    """Judge a run at the end of its test, and again when everything due has happened.
+    """Judge a run at the end of its test, and once more when no events are due.
 
-    A run stops early if an earlier one was in the same state at the end of its test, or a day later.
+    A run stops early if an earlier run was in the same state at the end of the test, or a day later.
     """
     return _Judging(trial, advance, books).judged()
 
@@ -135,12 +135,12 @@ class _Judging:
         self._believed = [*trial.believed]
         self._moments: list[str] = []
         self._showing: Showing | None = None
-        self._reviewed_soon: list[BookProblem] = []  # before looking at the pages, which may inform the shop
-        self._tells = False  # the last read of the books succeeded
+        self._reviewed_soon: list[BookProblem] = []  # before the page requests, which may update the shop
+        self._tells = False  # the books were readable at the last attempt
         self._at_rest: list[BookProblem] = []
 
     def judged(self) -> Judged:
-        """Judge the run, and remember its state for later runs."""
+        """Judge the run, and store its states for later runs."""
         trial, project = self._trial, self._project
         trial.run.rest()
         problems = _failed("test", trial.failure, trial.changes) + _lapsed_early(project, trial.changes)
@@ -181,7 +181,7 @@ class _Judging:
         return judged
 
     def _shown(self, showing: Showing, state: State) -> Iterator[BookProblem]:
-        """Find problems in the pages and mails."""
+        """Find problems in the pages and emails."""
         baseline, changes = self._trial.baseline, self._trial.changes
         if baseline is None:
             yield from shown_wrong(showing, showing, changes, is_same_money=True)
@@ -196,7 +196,7 @@ class _Judging:
         return entries
 
     def _twin(self, entries: list[BookEntry]) -> Judged | None:
-        """Return an earlier run with the same result, if any, and end this one."""
+        """Return the verdict on an earlier run in the same state, if any, and end this run."""
         known = entries if self._books is not None else None
         moment = f"{len(self._moments)} {_moment(self._trial.run, known)}"
         twin = self._trial.ends.get(moment)
@@ -208,7 +208,7 @@ class _Judging:
         return twin
 
     def _soon_alike(self) -> Judged | None:
-        """Advance the clock by a day; return an earlier run with the same result, if any."""
+        """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
         project = self._project
         ends = [
             attempt.authorization.expires_at - MOMENT
@@ -228,14 +228,14 @@ class _Judging:
         return self._twin(entries)
 
     def _is_shown_soon(self) -> bool:
-        """Whether the unchanged test has authorizations, which expire, and no books."""
+        """Whether to read pages after a day: the unchanged test has authorizations, but no books."""
         baseline = self._trial.baseline
         if baseline is not None:
             return baseline.is_shown_soon
         return self._books is None and any(truth.capturable for truth in truths_of(self._project).values())
 
     def _end(self) -> tuple[State, tuple[int, int, int]]:
-        """Advance the clock until nothing is due; return the state, and the amounts moved."""
+        """Advance the clock until no events are due; return the state, and the moved amounts."""
         project = self._project
         self._advance(project.now() + HORIZON)
         entries, invariants = read_books(self._books)
@@ -247,7 +247,7 @@ class _Judging:
 
 
 def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
-    """Return the visible state that decides the rest of a run; without books, the webhook attempts count."""
+    """Return the state that determines the rest of a run; without books, it includes the webhook attempts."""
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()
     arrived = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
@@ -268,26 +268,26 @@ def _next_number(delivery: Delivery) -> int | None:
 
 
 def not_judged(run: RehearsedRun, error: BaseException) -> Judged:
-    """Judge a run by its calls and answers only, such as after an error in the books."""
+    """Judge a run by its calls and responses only, such as after an error in the books."""
     why = f"{type(error).__name__}: {error}".partition("\n")[0]
-    problems = [*_seen(run.project, run), BookProblem("not-judged", f"the run cannot be judged: {why}")]
+    problems = [*_seen(run.project, run), BookProblem("not-judged", f"the run could not be judged: {why}")]
     return Judged(_each_once(problems), _trace(run.steps), ())
 
 
 def given_up(run: RehearsedRun, place: str) -> Judged:
-    """Judge a run that was given up because it took too long."""
+    """Judge a run that was abandoned because it took too long."""
     return Judged(_each_once([*_seen(run.project, run), hangs(place)]), _trace(run.steps), ())
 
 
 def hangs(place: str) -> BookProblem:
-    """Return the problem of a run that takes too long."""
-    return BookProblem("hangs", f"the run does not end; it was stopped in {place}")
+    """Return the problem of a run that took too long."""
+    return BookProblem("hangs", f"the run did not finish; it was stopped in {place}")
 
 
 def judged_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
 ) -> Judged:
-    """Judge a run of a suite by its calls and failure only; ``steps`` are those of all runs."""
+    """Judge a run of a suite by its calls and its failure only; ``steps`` has the steps of all projects."""
     problems = _failed("suite", failure, changes)
     excused = UNRELATED | _excused(changes)
     for run in runs:
@@ -299,7 +299,7 @@ def judged_without_books(
 
 
 def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
-    """Return the failure of a test or suite as a problem, if the changes must not affect its assertions."""
+    """Return the failure of a test or suite as a problem, unless the changes may break its assertions."""
     if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []
     return [BookProblem("test", f"the {what} fails: {failure.splitlines()[0]}")]
@@ -319,29 +319,29 @@ def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, in
 
 
 def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
-    """Find money or goods that moved twice because a form was submitted, or a job was run, twice."""
+    """Find money or goods that moved twice because a form or a job was repeated."""
     for kind, what, now, once in zip(KINDS_MOVED, WHAT_MOVED, moved, before, strict=True):
         if now > once:
             yield BookProblem(kind, f"{euros(now)} {what} instead of {euros(once)}")
 
 
 def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
-    """Find problems in calls and answers, independently of the books."""
+    """Find problems in calls and responses, independently of the books."""
     for call in run.waited_forever:
-        yield BookProblem("waits", f"the shop waits for ever for {call}: the call has no time limit")
+        yield BookProblem("waits", f"the shop waits forever for {call}: the call has no timeout")
     if run.asked_without_end:
         call = run.asked_without_end
-        yield BookProblem("endless", f"the shop asks without end: {call}, while nothing changes")
+        yield BookProblem("endless", f"the shop polls endlessly: {call}, although nothing changes")
     deliveries = project.epoch.store.deliveries()
     answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]
-    if any(MASK in answer for answer in answers):  # secrets in answers are masked on arrival
-        yield BookProblem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
+    if any(MASK in answer for answer in answers):  # secrets in responses are masked on arrival
+        yield BookProblem("secret", "the shop's response to a webhook contains a key, a card number or a CVC")
 
 
 def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """Find authorizations that expired during the test, although only a few days passed.
 
-    A test that advances the clock by days itself expects that.
+    A test that itself advances the clock by days expects such an expiry.
     """
     if [changed.change.name for changed in changes] != [A_FEW_DAYS]:
         return []
@@ -350,7 +350,7 @@ def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[Book
     if not begun or project.now() - min(begun) > A_FEW_DAYS_LONG:
         return []
     return [
-        BookProblem("lapsed", "the authorization ran out before the shop shipped, so nothing can be captured")
+        BookProblem("lapsed", "the authorization expired before the shop shipped, so nothing can be captured")
     ]
 
 
@@ -361,24 +361,24 @@ def _creations(trace: Iterable[str]) -> int:
 def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
     excused = _excused(trial.changes)
     if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
-        excused |= CREATED_TWICE  # two customers bought the same; no creation was resent
+        excused |= CREATED_TWICE  # two customers bought the same goods; no creation was resent
     return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused)
 
 
 def _excused(changes: Sequence[ChangedStep]) -> set[str]:
     answered = Fault(WebhooksFirst())  # the call itself is unchanged
     kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
-    excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
-    return excused | (CREATED_TWICE if PRESS in kinds else set())  # by the customer, not by the shop
+    excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler whose read fails must return an error
+    return excused | (CREATED_TWICE if PRESS in kinds else set())  # resent by the customer, not by the shop
 
 
 def unrelated(project: Project) -> list[BookProblem]:
-    """Return mistakes against the unrelated rules, which only the run of the unchanged test reports."""
+    """Return violations of the unrelated rules, which are reported only for the unchanged test."""
     return _mistakes(project, UNRELATED.__contains__)
 
 
 def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookProblem]:
-    """Return the mistakes that the review finds against the selected rules."""
+    """Return the violations of the selected rules in the review."""
     return [
         BookProblem(f"{OF_REVIEW}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
@@ -387,7 +387,7 @@ def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookPr
 
 
 def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
-    """Return one problem of each kind; those with money and goods, the cost of a mistake, come first."""
+    """Return one problem of each kind, first the problems with money or goods, which show the cost."""
     by_kind = {problem.kind: problem for problem in problems}.values()
     return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_TELLING))
 

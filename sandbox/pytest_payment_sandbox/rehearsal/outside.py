@@ -1,4 +1,4 @@
-"""The books and pages of a shop that runs elsewhere: read over HTTP, or from a command."""
+"""Reads the books and pages of a shop in another process, over HTTP or from a command."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
 
 SECONDS_MAX: Final = 20.0
-SHOWN_MAX: Final = 300  # characters of an output
+SHOWN_MAX: Final = 300  # characters of output in an error
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 ADDRESSES: Final = ("http://", "https://")
 
 
 class BooksUnreadable(Exception):
-    """The books cannot be read; the message has the source and the expectation."""
+    """The shop's books cannot be read; the message has the source and the expectation."""
 
 
 class BooksElsewhere:
@@ -41,7 +41,7 @@ class BooksElsewhere:
             )
 
     def of(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
-        """Return the entries with orders of the project; a long-running shop also has entries of other runs.
+        """Return the entries with orders of the project, without entries from other runs.
 
         Raises:
             BooksUnreadable: the source does not return a list of entries.
@@ -61,7 +61,7 @@ class BooksElsewhere:
         try:
             answer = requests.get(self.source, timeout=SECONDS_MAX)
         except requests.RequestException as error:
-            raise self._unreadable(f"nothing answers ({type(error).__name__})") from error
+            raise self._unreadable(f"no response ({type(error).__name__})") from error
         if answer.status_code != HTTPStatus.OK:
             raise self._unreadable(f"expected 200, not {answer.status_code}: {_cut(answer.text)}")
         return answer.text
@@ -80,7 +80,7 @@ class BooksElsewhere:
         except OSError as error:
             raise self._unreadable(f"cannot run {self._command[0]!r}: {error.strerror}") from error
         except subprocess.TimeoutExpired as late:
-            raise self._unreadable(f"it took longer than {late.timeout:.0f} s") from late
+            raise self._unreadable(f"the command took longer than {late.timeout:.0f} s") from late
         if ran.returncode != 0:
             raise self._unreadable(f"exit code {ran.returncode}: {_cut(ran.stderr or ran.stdout)}")
         return ran.stdout
@@ -90,7 +90,7 @@ class BooksElsewhere:
 
 
 def page_at(url: str) -> str | None:
-    """Return a page of a shop on this machine, requested without cookies; None if it does not exist."""
+    """Request a page of a shop on this machine, without cookies; return None if the page does not exist."""
     if urlsplit(url).hostname not in LOOPBACK:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Skips runs of the shop's jobs in an unchanged state, and decides which of their calls are new."""
+"""Skips runs of the shop's jobs while the state is unchanged, and detects new calls of jobs."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from payment_sandbox.projects.jobs import Job
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
-IDLE_AFTER: Final = 2  # equal runs in a row
+IDLE_AFTER: Final = 2  # consecutive equal runs
 
 BusyTimes = Mapping[str, Sequence[datetime]]
-"""The times of the runs that did something new, by job."""
+"""The start times of runs with new calls, by job."""
 
 
 class _Seen(NamedTuple):
-    """The input of a run: the changes in the project before it, and the number of advances by the test."""
+    """The input of a run: the earlier changes in the project, and the number of advances by the test."""
 
     changes: Moment
     advances: int
@@ -30,25 +30,25 @@ class _History:
     """The latest runs of a job."""
 
     runs: int = 0
-    begins: datetime | None = None  # start of the current or the next run
-    sees: _Seen | None = None  # the input of that run
-    calls: list[str] = field(default_factory=list)  # of that run, so far
-    seen: _Seen | None = None  # the input of the last finished run
+    begins: datetime | None = None  # start of the current or next run
+    sees: _Seen | None = None  # input of the current or next run
+    calls: list[str] = field(default_factory=list)  # of the current run, so far
+    seen: _Seen | None = None  # input of the last finished run
     called: list[str] = field(default_factory=list)  # of the last finished run
-    alike: int = 0  # runs in a row with equal input and calls
+    alike: int = 0  # consecutive runs with equal input and calls
     ended: datetime | None = None
 
 
 class JobPace:
     """Runs jobs at increasing intervals while their input and calls stay the same.
 
-    A job always runs before an event and at the end of an advance, and when it did something new in the
+    A job always runs before an event, at the end of an advance, and whenever it made new calls in the
     unchanged test. The unchanged test itself runs all jobs at their usual times.
     """
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._jobs: dict[int, _History] = defaultdict(_History)  # by function: names can be equal
+        self._jobs: dict[int, _History] = defaultdict(_History)  # by function, because names are not unique
         self.busy: dict[str, list[datetime]] = defaultdict(list)
         self.known_busy: BusyTimes | None = None  # in the unchanged test
         self.is_resting = False
@@ -78,7 +78,7 @@ class JobPace:
         return _Seen(epoch.changes.watch(), epoch.advances)
 
     def _note(self, job: Job, history: _History) -> None:
-        """Record the end of a run."""
+        """Record the end of a job's run."""
         is_alike = history.seen == history.sees and history.called == history.calls
         history.alike = history.alike + 1 if is_alike else 1
         if not is_alike and history.begins is not None:
@@ -87,7 +87,7 @@ class JobPace:
         history.seen, history.called, history.calls = history.sees, history.calls, []
 
     def _busy_after(self, job: Job) -> list[datetime]:
-        """Return the next time at which the job did something new in the unchanged test."""
+        """Return the next time at which the job made new calls in the unchanged test, or no time."""
         times = (self.known_busy or {}).get(job.name, ())
         return (
             [min(time for time in times if time >= job.at)] if any(time >= job.at for time in times) else []

@@ -1,4 +1,4 @@
-"""Reports the progress of a rehearsal: the current work, tried variations, and remaining time."""
+"""Reports the progress of a rehearsal: current work, tried variations and remaining time."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,15 +6,15 @@ from typing import Final
 from payment_sandbox.serving.realtime import monotonic_seconds
 
 FIRST_SECONDS: Final = 5.0  # from the start to the first line about variations
-EVERY_SECONDS: Final = 15.0  # from line to line
+EVERY_SECONDS: Final = 15.0  # between lines
 ON_TERMINAL_SECONDS: Final = 0.5
 
 Write = Callable[[str], None]
-"""Writes one line; on a terminal, in place of the line before."""
+"""Writes one line; on a terminal, replaces the previous line."""
 
 
 class Progress:
-    """The progress lines of a rehearsal, at a limited rate."""
+    """Writes the progress lines of a rehearsal at a limited rate."""
 
     def __init__(self, write: Write, *, is_terminal: bool = False, is_quiet: bool = False) -> None:
         self._write = write
@@ -29,7 +29,7 @@ class Progress:
             self._write(text)
 
     def note(self, findings: int, until_seconds: float, of: str = "") -> None:
-        """Count a tried variation, and write a line if one is due; ``until_seconds`` is the budget's end."""
+        """Count a tried variation; write a line if it is time. ``until_seconds`` is the end of the budget."""
         self.tried += 1
         self.findings = findings
         now = monotonic_seconds()

@@ -1,4 +1,4 @@
-"""Remembers the tried variations, so that a stopped rehearsal can be resumed."""
+"""Stores the results of tried variations, so that a stopped rehearsal can be resumed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,14 +29,14 @@ GITIGNORE: Final = "*\n"
 RESTORED: Final = (*CALLS, WEBHOOK)  # the kinds of steps whose details fit into JSON
 
 Remembered = Mapping[str, Any]
-"""The tried variations of a test, as JSON: ``baseline``, and ``runs`` by the name of the variation."""
+"""The tried variations of a test, as JSON: ``baseline``, and ``runs`` by name of the variation."""
 
 
 class TriedVariations:
-    """The tried variations of one test, including those of the previous rehearsal."""
+    """The tried variations of one test, including the variations of the previous rehearsal."""
 
     def __init__(self, baseline: Ran, remembered: Remembered | None = None) -> None:
-        """Start with the remembered variations, unless the unchanged test has a different result now."""
+        """Start with the stored variations, unless the result of the unchanged test has changed."""
         self.baseline = _digested(baseline)
         self._digest = _digest(self.baseline.judged[1:3])
         self._runs: dict[str, Remembered] = {}
@@ -47,11 +47,11 @@ class TriedVariations:
 
     @property
     def count(self) -> int:
-        """The number of variations that were tried before."""
+        """The number of variations tried in the previous rehearsal."""
         return len(self._known)
 
     def run(self, variation: ChangedSteps, play: Run) -> Ran:
-        """Run a variation, unless its result is known."""
+        """Run a variation, unless its result is stored."""
         if variation in self._known:
             return self._known[variation]
         ran = _digested(play(variation))
@@ -118,7 +118,7 @@ def _asked(step: Step) -> tuple[str, str]:
 
 
 def _digested(ran: Ran) -> Ran:
-    """Replace the state by a digest: states are only compared."""
+    """Replace the state with a digest, which is sufficient for comparisons."""
     return ran._replace(judged=ran.judged._replace(state=(_digest(ran.judged.state),)))
 
 
@@ -131,7 +131,7 @@ RememberedTests = Mapping[str, Remembered]
 
 
 def read_state(command: str) -> RememberedTests:
-    """Read the variations that a stopped run of this command in this folder had tried."""
+    """Read the tried variations of a stopped run of this command in this folder."""
     with suppress(OSError, ValueError, AttributeError):
         tests: RememberedTests = json.loads((FOLDER / NAME).read_text(encoding="utf-8")).get(command, {})
         return tests
@@ -139,7 +139,7 @@ def read_state(command: str) -> RememberedTests:
 
 
 def write_state(command: str, tests: RememberedTests) -> None:
-    """Store the tried variations of this command; remove the file if there are none.
+    """Store the tried variations of this command, or remove the file if there are none.
 
     Raises:
         OSError: the folder cannot be written.
@@ -156,25 +156,25 @@ TRIED: Final = "payment-rehearsal-tried"
 
 
 class PytestMemory:
-    """The memory of a session's rehearsals in pytest's cache."""
+    """Stores the results of a session's rehearsals in pytest's cache."""
 
     def __init__(self, cache: Any, *, goes_on: bool) -> None:
-        """Use the cache, if there is one; ``goes_on`` resumes the rehearsal that was stopped."""
+        """Use the cache, if there is one; ``goes_on`` resumes the stopped rehearsal."""
         self._cache = cache
         self._goes_on = goes_on
 
     def failed(self, nodeid: str) -> list[str]:
-        """Return the variations that failed last time."""
+        """Return the variations that failed in the last rehearsal."""
         names = self._get(FAILED, nodeid)
         return names if isinstance(names, list) else []
 
     def tried(self, nodeid: str) -> Remembered | None:
-        """Return the tried variations of the stopped rehearsal, if this one resumes it."""
+        """Return the tried variations of the stopped rehearsal, if this rehearsal resumes it."""
         tried = self._get(TRIED, nodeid) if self._goes_on else None
         return tried if isinstance(tried, Mapping) else None
 
     def remember(self, nodeid: str, explored: Explored, tried: TriedVariations, *, is_stopped: bool) -> None:
-        """Store the failed variations, and the tried ones if untried variations remain."""
+        """Store the failed variations, and the tried variations if untried variations remain."""
         if self._cache is None:
             return
         names = [finding.name for finding in explored.findings if finding.variation]

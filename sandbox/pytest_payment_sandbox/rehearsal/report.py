@@ -1,4 +1,4 @@
-"""The report of a rehearsal: one HTML file for people, or JSON for programs."""
+"""Writes the report of a rehearsal: one HTML file for people, or JSON for programs."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _LINE: Final = re.compile(
     r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
     r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
 )
-"""A frame in a traceback of Python, or in a stack of JavaScript or PHP."""
+"""A frame in a Python traceback, or in a stack trace of JavaScript or PHP."""
 
 STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
@@ -37,12 +37,12 @@ figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
 """
 
 TestReport = dict[str, Any]
-"""A rehearsed test: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
+"""The report of a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
 Tests = Sequence[TestReport]
 
 
 def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> TestReport:
-    """Return the report of one test; ``again`` returns the command that reruns a finding."""
+    """Create the report of one test; ``again`` returns the command that reruns a finding."""
     return {
         "test": name,
         "variations": explored.tried,
@@ -83,7 +83,7 @@ def _section(finding: RehearsalFinding) -> str:
 
 
 def shop_line(text: str) -> str:
-    """Return the shop's line in the first stack of a text, such as ``shop.mjs:31``, or an empty string."""
+    """Return the shop's line in the first stack trace of a text, such as ``shop.mjs:31``, or ""."""
     file, _, line = shop_place(text).rpartition(":")
     with suppress(ValueError):
         file = str(Path(file).relative_to(Path.cwd()))
@@ -91,7 +91,7 @@ def shop_line(text: str) -> str:
 
 
 def shop_place(text: str) -> str:
-    """Return the shop's line with its absolute path.
+    """Return the shop's line with its absolute path, or "".
 
     The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
     """
@@ -119,7 +119,7 @@ def _seen_in(finding: Mapping[str, Any]) -> str:
 
 
 def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
-    """Format the findings of a test as text; ``with_name`` adds its name, for reports on several tests."""
+    """Format the findings of a test as text; ``with_name`` adds the test's name."""
     lines: list[str] = []
     for finding in test["findings"]:
         rows = {
@@ -149,14 +149,14 @@ def save(path: Path, text: str) -> None:
 
 
 def html(tests: Tests, of: str = "test") -> str:
-    """Return the report as a page without scripts."""
+    """Return the report as an HTML page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
     parts = [f"<p>{summary(tests, of)}</p>", *(_finding(test, finding) for test, finding in findings)]
     return page("Payment rehearsal", "Payment rehearsal", parts)
 
 
 def page(title: str, heading: str, parts: Iterable[str]) -> str:
-    """Return a page in one file."""
+    """Return a self-contained HTML page."""
     head = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'

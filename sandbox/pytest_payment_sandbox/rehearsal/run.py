@@ -1,4 +1,4 @@
-"""One run of a rehearsed test: records its steps, and applies the changes."""
+"""Records the steps of one run of a rehearsed test, and applies the changes to them."""
 
 import json
 import math
@@ -57,26 +57,26 @@ if TYPE_CHECKING:
 
 FIRST: Final = 1  # the number of a webhook's first attempt
 NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
-ALIKE_MAX: Final = 300  # calls with one method and path at one time
-ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the unchanged test, which ends by itself
+ALIKE_MAX: Final = 300  # calls per method and path at one point in sandbox time
+ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the unchanged test, which is expected to end by itself
 MERCHANT_API: Final = "/v1/"
 LOOK_SECONDS: Final = 0.002
-STILL_LOOKS: Final = 10  # in a row that saw no other thread move
-LOOKS_MAX: Final = 75  # by then, some other thread of the process never rests
+STILL_LOOKS: Final = 10  # consecutive checks in which no other thread moved
+LOOKS_MAX: Final = 75  # beyond this number, another thread of the process is considered busy forever
 
 Places = dict[int, tuple[int, int]]
 """The position of each thread: its frame and instruction."""
 CUT_OFF: Final = Fault.read({"reset": True})
 
 Visit = Callable[[Order, int], None]
-"""Opens the return page of an order, in some tabs."""
+"""Opens the return page of an order in the given number of tabs."""
 
 
 class Meeting:
-    """Makes two handlers wait for each other at every call, until one of them does not arrive.
+    """Makes two handlers wait for each other at every call, until one handler does not arrive.
 
     The first handler waits only while another thread of the process is running: a handler that has ended,
-    or that waits for a lock of the first handler, will not arrive.
+    or that waits for a lock held by the first handler, will never arrive.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Meeting:
         self._is_over = False
 
     def meet(self) -> None:
-        """Wait for the other handler."""
+        """Wait until the other handler arrives, or is blocked."""
         with self._arrivals:
             if self._is_over:
                 return
@@ -112,7 +112,7 @@ def _places() -> Places:
 
 
 class RepeatedCalls:
-    """Counts the calls with the same method and path, while no sandbox time passes."""
+    """Counts calls with the same method and path while no sandbox time passes."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -125,7 +125,7 @@ class RepeatedCalls:
         self._limit = max(ALIKE_MAX, 2 * most)
 
     def is_over(self, call: str, now: datetime) -> bool:
-        """Count a call; return whether there were too many of its kind."""
+        """Count a call; return whether there were too many calls of its kind."""
         if now != self._since:
             self._counts.clear()
             self._since = now
@@ -135,12 +135,12 @@ class RepeatedCalls:
 
     @property
     def is_endless(self) -> bool:
-        """Whether the shop repeats a call long after the calls are cut off."""
+        """Whether the shop repeats a call long after the limit has been reached."""
         return self.most > 2 * self._limit
 
 
 class RehearsedRun:
-    """One run of a test: the project asks it for the fault, effect or time of each step."""
+    """One run of a test: decides the fault, effect or time of each step for the project."""
 
     def __init__(
         self,
@@ -158,12 +158,12 @@ class RehearsedRun:
         """
         self.project = project
         self.happened: list[ChangedStep] = []
-        self.changed_at = ""  # the code with the changed call, if it is in this process
+        self.changed_at = ""  # location of the changed call in the code, if the shop runs in this process
         self.waited_forever: list[str] = []
-        self.asked_without_end = ""  # the call that the shop repeats while nothing changes
+        self.asked_without_end = ""  # the call that the shop repeats although nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.is_given_up = False  # the run takes too long, and ends at its next call
+        self.is_given_up = False  # the run takes too long, and stops at its next call
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
@@ -177,11 +177,11 @@ class RehearsedRun:
         self._is_on = True
         self._is_resting = False
         self._meeting: Meeting | None = None
-        self._is_acting = False  # an action is running that the test did not ask for
+        self._is_acting = False  # an action is running that is not part of the test
         self._of_another: list[str] = []  # the orders of another customer
-        self._is_job_noted = True  # the current run of a job is a step, or no job runs
-        self._is_job_again = False  # the current run of a job is repeated
-        self._beside: Thread | None = None  # the same job in another process
+        self._is_job_noted = True  # the current run of a job is recorded as a step, or no job is running
+        self._is_job_again = False  # the current run of a job must be repeated
+        self._beside: Thread | None = None  # simulates the same job in another process
 
     @property
     def steps(self) -> list[Step]:
@@ -189,7 +189,7 @@ class RehearsedRun:
         return list(self._recorder.steps)
 
     def rest(self) -> None:
-        """End the test: from now on, only reads by the shop's jobs are steps."""
+        """Mark the end of the test: from now on, only reads by the shop's jobs are steps."""
         self._is_resting = self.pace.is_resting = True
         self.calls.limit(self.calls.most)
 
@@ -197,20 +197,20 @@ class RehearsedRun:
         """Stop recording and changing steps."""
         self._is_on = False
 
-    # Questions of the project
+    # Calls from the project
 
     def ends_with(self, path: str) -> bool:
-        """Whether a call ends the run: the run was given up, or the shop calls on beyond the limit."""
+        """Whether a call ends the run: the run was abandoned, or the shop keeps calling beyond the limit."""
         return self.is_given_up or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Return the time of a job's next run: jobs without news run at increasing intervals."""
+        """Return the time of a job's next run: idle jobs run at increasing intervals."""
         return self.pace.next_run(job, limit)
 
     def run_job(self, job: Job) -> str | None:
-        """Run a job of the shop, or run it twice if the variation says so.
+        """Run a job of the shop once, or twice if the variation repeats it.
 
-        A run is a step if it is the first one of its job, or if it changes something.
+        The first run of each job is a step, as is every run that makes a change.
         """
         self._is_job_noted = False
         problem = job.run()
@@ -245,7 +245,7 @@ class RehearsedRun:
             self._meeting.meet()
 
     def call(self, method: str, path: str) -> Fault | None:
-        """Return the fault of a call of the shop, if there is one."""
+        """Return the fault of a call by the shop, if there is one."""
         if self._meeting is not None:
             self._meeting.meet()
         if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
@@ -261,13 +261,13 @@ class RehearsedRun:
         return effect if isinstance(effect, Fault) else None
 
     def _is_news_of_job(self, job: Job, method: str, path: str) -> bool:
-        """Record a call of a running job; return whether the call is new in this state."""
+        """Record a call by a running job; return whether the call is new in this state."""
         if kind_of_call(method, path) != READ and not self._is_job_noted:
             self._note_run(job, is_changing=True)
         return self.pace.call(job, f"{method} {path}")
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the response to a read of an order; a stale one is from the order's previous status."""
+        """Return the response to a read of an order; a stale response has the order's previous status."""
         seen, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
         if is_stale:
             shown = next((other for other in reversed(seen) if other != status), status)
@@ -292,12 +292,12 @@ class RehearsedRun:
         return effect if isinstance(effect, WebhookEffect) else None
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action, or its replacement in this run."""
+        """Perform an action of a customer or a bank, or its replacement in this run."""
         if not self._is_on or self._is_resting or self._is_acting:
             return do(action)
         self.on_act()
         self._let_another_act(order_id, action)
-        caller().begin_waiting()  # a replacement can take long
+        caller().begin_waiting()  # a replacement may take a long time
         order = self.project.find_order(order_id)
         attempt, before = order.last_transaction, others(self.project, order, self._answers)
         about = OrderAction(
@@ -307,7 +307,7 @@ class RehearsedRun:
             has_others=bool(before),
             is_authorization=attempt is not None and attempt.capture_mode is not None,
         )
-        label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
+        label = NAMES.get(action.name, f"the action of the {action.actor} ({action.action})")
         effect = self._effect(ACTION, label, about)
         if not isinstance(effect, Action | Passes | ReplacementScene):
             return do(action)
@@ -325,10 +325,10 @@ class RehearsedRun:
         return effect if isinstance(effect, Mapping) else None
 
     def waits_forever(self, method: str, path: str) -> None:
-        """Record a call without a time limit that got no answer."""
+        """Record a call without a timeout that got no response."""
         self.waited_forever.append(f"{method} {short_path(path)}")
 
-    # Questions of the shop's watcher
+    # Calls from the observer of the shop's forms
 
     def press(self, method: str, path: str, *, has_number: bool) -> Submission | None:
         """Record the submission of a form; return the variation of the submission, if there is one."""
@@ -347,7 +347,7 @@ class RehearsedRun:
         return {order.id for order in self.project.epoch.store.orders_newest_first()}
 
     def _note_another(self, before: set[str], effect: OtherCustomer) -> None:
-        """Record the orders that the other customer created by submitting a form."""
+        """Record the orders created when the other customer submitted a form."""
         if effect.pays:
             self._of_another = sorted(self._order_ids() - before)
 
@@ -364,7 +364,7 @@ class RehearsedRun:
             self._is_acting = False
 
     def _effect(self, kind: str, label: str, about: StepDetails) -> VariationEffect | None:
-        """Record the next step of a kind; return its effect, or None if the step is unchanged."""
+        """Record the next step of a kind; return the effect of its change, or None if unchanged."""
         job = self.project.epoch.jobs.running
         is_first_read = job is not None and job.runs == 1 and kind == READ
         if not self._is_on or (self._is_resting and not is_first_read):
@@ -388,7 +388,7 @@ def seconds_of(text: str) -> float:
     """Parse a duration such as ``60s`` or ``10m``; return seconds.
 
     Raises:
-        ValueError: the text is not a duration above zero and below infinity.
+        ValueError: the text is not a finite duration above zero.
     """
     number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
     try:
@@ -396,7 +396,7 @@ def seconds_of(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError(f"takes a time above zero such as 60s or 10m, not {text!r}")
+        raise ValueError(f"takes a duration above zero such as 60s or 10m, not {text!r}")
     return seconds
 
 

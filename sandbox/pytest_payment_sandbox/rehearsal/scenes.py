@@ -1,4 +1,4 @@
-"""Actions that replace those of a rehearsed test, or that precede a call of the shop."""
+"""Performs replacements for the actions of a rehearsed test, and events before a call by the shop."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ SURPLUS_CENTS: Final = 100
 MOMENT: Final = Period.parse("PT1S")
 LAST_MOMENT: Final = timedelta(seconds=1)
 CHANGED: Final = "Changed by hand"
-ORDER_PART: Final = 3  # the position of the id in the split path /v1/orders/<id>/…
+ORDER_PART: Final = 3  # position of the id in the split path /v1/orders/<id>/…
 
 
 class Scene(NamedTuple):
@@ -38,7 +38,7 @@ class Scene(NamedTuple):
     do: Do
     visit: Callable[[Order, int], None] | None
     restart: Callable[[], None] | None
-    others: Sequence[Order]  # earlier ones that the shop knows, and that are still open
+    others: Sequence[Order]  # earlier orders that the shop knows, and that are still open
 
     @property
     def order(self) -> Order:
@@ -46,13 +46,13 @@ class Scene(NamedTuple):
         return self.project.find_order(self.order_id)
 
     def acts(self, action: Action | None = None) -> Order:
-        """Perform the action, if the state of the order allows it."""
+        """Perform the given or the scene's action, if the state of the order allows it."""
         with suppress(Refusal):
             return self.do(action or self.action)
         return self.order
 
     def acts_after(self, action: str) -> Order:
-        """Perform another action, choose the same method again, and then perform the action."""
+        """Perform another action, choose the same method once more, and then perform the scene's action."""
         attempt = self.acts(Action(CUSTOMER, action)).last_transaction
         if attempt is not None:
             again = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
@@ -61,32 +61,32 @@ class Scene(NamedTuple):
         return self.acts()
 
     def sends(self, more_cents: int) -> Order:
-        """Send another amount, if it is positive."""
+        """Send the amount plus ``more_cents``, if the sum is positive."""
         cents = (self.action.amount_cents or self.order.amount_cents) + more_cents
         return self.acts(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
 
     def passes(self, until: datetime) -> None:
-        """Advance the clock: run the due events and deliver their webhooks."""
+        """Advance the clock: run the due events, and deliver their webhooks."""
         caller().begin_waiting()
         _let_webhooks_go(self.project)
         with suppress(Refusal):
             advance(self.project, lambda now: max(now, until))
 
     def returns(self, tabs: int) -> Order:
-        """Return to the shop in some tabs."""
+        """Return to the shop, in the given number of tabs."""
         if self.visit is not None:
             self.visit(self.order, tabs)
         return self.order
 
     def acts_and_returns(self, tabs: int) -> Order:
-        """Act, and return to the shop before the webhook, which waits for the end of this call."""
+        """Perform the action, and return to the shop before the webhook, which waits for this call."""
         order = self.acts()
         self.returns(tabs)
         return order
 
 
 def _let_webhooks_go(project: "Project") -> None:
-    """Release the webhooks before the end of this request: an advance waits for them."""
+    """Release the webhooks before the end of this request, because an advance waits for webhooks."""
     held = caller().held
     if held is not None:
         project.release(held)
@@ -100,7 +100,7 @@ def _expiries(order: Order) -> list[datetime]:
 
 
 def after_expiry(scene: Scene) -> Order:
-    """Perform the action after the expiry."""
+    """Perform the action after the order's expiry."""
     ends = _expiries(scene.order)
     if ends:
         scene.passes(MOMENT.after(max(ends)))
@@ -108,7 +108,7 @@ def after_expiry(scene: Scene) -> Order:
 
 
 def at_last_moment(scene: Scene) -> Order:
-    """Perform the action a second before the expiry."""
+    """Perform the action a second before the order's expiry."""
     ends = _expiries(scene.order)
     if ends:
         scene.passes(min(ends) - LAST_MOMENT)
@@ -130,7 +130,7 @@ def twice(scene: Scene) -> Order:
 
 
 def others(project: "Project", order: Order, known: Container[str]) -> list[Order]:
-    """Return the earlier open orders, except those whose response was lost: the customer has no page."""
+    """Return earlier open orders, except orders whose response was lost: the customer has no page of them."""
     orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
@@ -144,7 +144,7 @@ def on_earlier(scene: Scene, action: str) -> Order:
 
 
 def acts_and(scene: Scene, action: str) -> Order:
-    """Perform the action, and also pay or cancel on the pages of earlier orders."""
+    """Perform the action, then pay or cancel on the pages of earlier orders."""
     scene.acts()
     return on_earlier(scene, action)
 
@@ -196,7 +196,7 @@ SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
 
 
 def played(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
-    """Perform a replacement of the action; return the order."""
+    """Perform the replacement of an action; return the order."""
     if isinstance(effect, Action):
         return scene.acts(effect)
     if isinstance(effect, ReplacementScene):
@@ -220,7 +220,7 @@ def _expire(project: "Project", order: Order) -> None:
 
 
 def _by_hand(project: "Project", order: Order, action: str) -> None:
-    """Capture or void the rest of the authorization, as the merchant in the back office."""
+    """Capture or void the remaining authorized amount, as a merchant does in the back office."""
     attempt = order.last_transaction
     if attempt is not None and attempt.authorization is not None:
         act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
@@ -235,6 +235,6 @@ HAPPENINGS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
 
 
 def happen(effect: PriorEvent, project: "Project", path: str) -> None:
-    """Apply an event to the order of a call before the answer, if the order's state allows it."""
+    """Apply an event to the order of a call before its response, if the order's state allows the event."""
     with suppress(Refusal, IndexError):
         HAPPENINGS[effect](project, project.find_order(path.split("/")[ORDER_PART]))

@@ -1,4 +1,4 @@
-"""Explores a shop without tests: a customer repeats a purchase, with one change at a time."""
+"""Explores a shop without tests: repeats a purchase in a browser, with one change at a time."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,7 +27,7 @@ VIEWPORT: Final[ViewportSize] = {"width": 960, "height": 540}
 
 
 class ExploredShop(NamedTuple):
-    """The results of a purchase's variations, and the data to remember for the next run."""
+    """The results of a purchase's variations, and the data to store for the next exploration."""
 
     explored: Explored
     remembered: Remembered
@@ -63,7 +63,7 @@ class ShopInBrowser:
         """
         begun = monotonic_seconds()
         until_seconds = begun + budget_seconds
-        progress.say(f"makes the unchanged purchase in {self.url}, along {self._buy.file}")
+        progress.say(f"makes the unchanged purchase in {self.url}, following {self._buy.file}")
         baseline = self._as_it_is(browser)
         tried = TriedVariations(baseline, remembered)
         left = duration(until_seconds - monotonic_seconds())
@@ -87,10 +87,10 @@ class ShopInBrowser:
 
     def _as_it_is(self, browser: Browser) -> Ran:
         ran, failure = self._run(browser, ())
-        hint = f"it has to use SANDBOX_URL={self._sandbox} with the key {self._project.masking.api_key}"
+        hint = f"the shop has to use SANDBOX_URL={self._sandbox} with the key {self._project.masking.api_key}"
         if not ran.steps and (failure is None or self._forms):
-            problem = failure or f"the customer has bought along {self._buy.file}"
-            raise BuyFails(f"{problem}; the shop made no call to the sandbox: {hint}")
+            problem = failure or f"the customer has followed {self._buy.file}"
+            raise BuyFails(f"{problem}, but the shop made no call to the sandbox: {hint}")
         if failure is not None:
             raise BuyFails(failure)
         self._baseline = ran.judged
@@ -113,7 +113,7 @@ class ShopInBrowser:
                 customer.picture()
             return self._judged(customer, run, variation, failure), failure
         finally:
-            with suppress(Exception):  # Ctrl-C has ended the browser
+            with suppress(Exception):  # Ctrl-C has stopped the browser
                 customer.close()
 
     def _judged(
@@ -126,7 +126,7 @@ class ShopInBrowser:
             judged = judge(trial, lambda until: advanced_to(project, until), self._books())
         except Exception as error:
             if not variation:
-                raise BuyFails(f"the purchase cannot be judged: {error}") from error
+                raise BuyFails(f"the purchase could not be judged: {error}") from error
             judged = not_judged(run, error)
         timeline = picture = ""
         if judged.problems:

@@ -1,6 +1,6 @@
-"""The output of an idle shop to its customers: the return pages, and the mails.
+"""Compares what customers see of an idle shop: the return pages and the emails.
 
-It is the verdict on shops without books. Texts are compared without numbers, dates and tokens.
+For shops without books, this comparison is the verdict. Texts are compared without numbers, dates and tokens.
 """
 
 import re
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from blinker import Signal
     from flask import Flask
 
-PAGES_MAX: Final = 6  # of a run
+PAGES_MAX: Final = 6  # per run
 SHOWN_MAX: Final = 80  # characters of a text
 ORDER_ID: Final = "{order_id}"
 SAME_END: Final = Trait.AT_ONCE | Trait.AT_REST
@@ -39,7 +39,7 @@ _NUMBERS: Final = re.compile(rf"{ONE}(?:[\s.,:/+-]*{ONE})*")
 
 
 def normalized(text: str) -> str:
-    """Return the visible text of a page or mail, without numbers, dates and tokens."""
+    """Return the visible text of a page or email, without numbers, dates and tokens."""
     seen = unescape(_UNSEEN.sub(" ", text))
     alike = _TOKENS.sub(_token, _NAMES.sub(ONE, seen))
     return " ".join(_NUMBERS.sub(ONE, alike).split())
@@ -52,27 +52,27 @@ def _token(match: re.Match[str]) -> str:
 
 
 class ShownPage(NamedTuple):
-    """A page about one order; ``text`` is None if it differs at each request."""
+    """A page about one order; ``text`` is None if the text differs on each request."""
 
     path: str
-    is_paid: bool | None  # None: paid in part, or refunded
+    is_paid: bool | None  # None: partially paid, or refunded
     text: str | None
 
 
 class Mails(NamedTuple):
-    """The mails of a run, and the number of those before the first action."""
+    """The emails of a run, and the number of emails sent before the first action."""
 
     texts: Sequence[str]
     early: int
 
     @property
     def later(self) -> Counter[str]:
-        """The mails after the first action, which can confirm a payment."""
+        """The emails after the first action, which may confirm a payment."""
         return Counter(self.texts[self.early :])
 
 
 class SentMail(Protocol):
-    """A mail of Django, whose receivers are a method, or of Flask-Mail."""
+    """An email from Django, where ``recipients`` is a method, or from Flask-Mail."""
 
     subject: str
     body: str | None
@@ -80,7 +80,7 @@ class SentMail(Protocol):
 
 
 class MailBox:
-    """Collects the mails of one run: Django's outbox in tests, and the mails of Flask-Mail."""
+    """Collects the emails of one run, from Django's test outbox and from Flask-Mail."""
 
     def __init__(self) -> None:
         self._dispatched: list[SentMail] = []
@@ -89,7 +89,7 @@ class MailBox:
         self._connect()
 
     def _connect(self) -> None:
-        """Subscribe to Flask-Mail, if the shop has loaded it."""
+        """Subscribe to Flask-Mail if the shop has imported it."""
         if self._signal is None:
             self._signal = getattr(sys.modules.get(FLASK), "email_dispatched", None)
             if self._signal is not None:
@@ -106,11 +106,11 @@ class MailBox:
 
     @property
     def early(self) -> int:
-        """The number of mails before the first action."""
+        """The number of emails sent before the first action."""
         return self._early or 0
 
     def texts(self) -> list[str]:
-        """Return the mails so far: receivers, subject and text."""
+        """Return the emails so far: recipients, subject and text."""
         outbox: Iterable[SentMail] = getattr(sys.modules.get(DJANGO), "outbox", ())
         return [
             f"{', '.join(each.recipients() if callable(each.recipients) else each.recipients)}: "
@@ -119,13 +119,13 @@ class MailBox:
         ]
 
     def close(self) -> None:
-        """Stop collecting."""
+        """Stop collecting emails."""
         if self._signal is not None:
             self._signal.disconnect(self._note)
 
 
 class Showing(NamedTuple):
-    """The pages and mails of an idle shop."""
+    """The pages and emails of an idle shop."""
 
     pages: Sequence[ShownPage] = ()
     mails: Mails = Mails((), 0)
@@ -138,7 +138,7 @@ Get = Callable[[str], str | None]
 
 
 def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
-    """Return the return pages and those at ``paths``; in the first run, each is requested twice."""
+    """Return the return pages and the pages at ``paths``; request each page twice in the first run."""
     orders = [each for each in project.epoch.store.orders_newest_first() if not each.is_refund][::-1]
     truths = truths_of(project)
     asked = [
@@ -184,9 +184,10 @@ def _is_paid(truths: Mapping[str, Truth], order: Order) -> bool | None:
 def shown_wrong(
     now: Showing, before: Showing, changes: Sequence[ChangedStep], *, is_same_money: bool
 ) -> Iterator[BookProblem]:
-    """Find pages and mails that must differ between payers and others, or must equal the unchanged test's.
+    """Find pages and emails that are the same for non-payers, or that differ from the unchanged test.
 
-    They must equal those if the changes are harmless, and the same was paid, captured and refunded.
+    A difference is a problem only if the changes are harmless and the paid, captured and refunded amounts are
+    the same.
     """
     yield from _same_to_all(now, before)
     if is_same_money and changes and all(changed.change.traits & SAME_END for changed in changes):
@@ -194,12 +195,12 @@ def shown_wrong(
 
 
 def _same_to_all(now: Showing, before: Showing) -> Iterator[BookProblem]:
-    paid = _shown_to_payers(before) - _shown_to_payers(now)  # less an earlier order
+    paid = _shown_to_payers(before) - _shown_to_payers(now)  # without the pages of earlier orders
     for page in now.pages:
         if page.is_paid is False and (page.path, page.text) in paid:
             yield BookProblem(
                 "shown-paid",
-                f"the page {page.path} says the same to a customer who has not paid: {_cut(page.text)}",
+                f"the page {page.path} shows the same text to a customer who has not paid: {_cut(page.text)}",
             )
     if _nobody_paid(now, before) and before.mails.later and not before.mails.later - now.mails.later:
         mail = _cut(next(iter(before.mails.later)))
@@ -223,15 +224,17 @@ def _differing(now: Showing, before: Showing) -> Iterator[BookProblem]:
             if known.text is not None and page.text != known.text:
                 yield BookProblem(
                     "shown-differently",
-                    f"the page {page.path} then says {_cut(page.text)} instead of {_cut(known.text)}",
+                    f"the page {page.path} shows {_cut(page.text)} instead of {_cut(known.text)}",
                 )
     mails, known_mails = Counter(now.mails.texts), Counter(before.mails.texts)
     for mail, count in (mails - known_mails).items():
+        surplus = "once more" if count == 1 else f"{count} more times"
         yield BookProblem(
-            "mailed-differently", f"the customer gets {count} mails more than without that: {_cut(mail)}"
+            "mailed-differently",
+            f"the customer gets an email {surplus} than without the change: {_cut(mail)}",
         )
     for mail in known_mails - mails:
-        yield BookProblem("mailed-differently", f"the customer does not get the mail {_cut(mail)}")
+        yield BookProblem("mailed-differently", f"the customer does not get the email {_cut(mail)}")
 
 
 def _cut(text: str | None) -> str:

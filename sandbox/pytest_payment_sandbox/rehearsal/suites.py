@@ -1,7 +1,7 @@
-"""Rehearses a suite in any language: runs it repeatedly, each time against a new server.
+"""Rehearses a suite in any language: runs the suite repeatedly, each time against a new server.
 
-Each test that a helper announces varies the steps of its own project, and has its own verdict; one run has
-a variation of each test. All projects without a test count as one more test, with the exit code as verdict.
+Each test that a helper announces has its own project, variations and verdict; one run plays one variation of
+each test. All projects without a test count as one additional test, with the exit code as its verdict.
 """
 
 import os
@@ -33,13 +33,13 @@ from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import Remembered, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
-SECONDS_MORE: Final = 20.0  # the time limit of a run, beyond the duration of the first one
+SECONDS_MORE: Final = 20.0  # time limit of a run beyond the duration of the first run
 OUTPUT_MAX: Final = 4000  # characters in a report
 SEED: Final = 7
 CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
-NOTHING: Final = "the suite made no call to SANDBOX_URL, so there is nothing to change"
+NOTHING: Final = "the suite made no call to SANDBOX_URL, so there is no step to change"
 WHOLE: Final = ""
-"""The name of the test of all projects that no helper announced."""
+"""The name of the additional test: all projects that no helper announced."""
 TEST: Final = "{test}"
 NUMBER: Final = re.compile(r" #\d+$")  # the suffix of a second test with the same name
 SPECIAL: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
@@ -50,11 +50,11 @@ Explore = Callable[[Callable[[ChangedSteps], Ran]], Explored]
 
 
 class NoMoreRuns(Exception):
-    """The rehearsal ends, and runs no more variations."""
+    """The rehearsal has ended, and runs no more variations."""
 
 
 class SharedRuns:
-    """Explores each test on a thread of its own, and collects their variations for the next run."""
+    """Explores each test on a separate thread, and combines their variations into shared runs."""
 
     def __init__(self, explorations: Mapping[str, Explore]) -> None:
         self._changed = Condition()
@@ -70,7 +70,7 @@ class SharedRuns:
         ]
 
     def next(self) -> dict[str, ChangedSteps]:
-        """Wait for the next variation of each test; empty at the end.
+        """Wait for the next variation of each test; return an empty dict at the end.
 
         Raises:
             Exception: raised by the exploration of a test.
@@ -94,7 +94,7 @@ class SharedRuns:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the explorations; each reports its results so far."""
+        """End the explorations, which return their results so far."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -122,14 +122,14 @@ class SharedRuns:
 
 
 class SuiteFails(Exception):
-    """The suite cannot be rehearsed; the message has the reason, and the end of the suite's output."""
+    """The suite cannot be rehearsed; the message has the reason, and the last lines of the suite's output."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The scope of a rehearsal: tests whose names contain ``test``, and the variations ``only``, or all.
+    """The scope of a rehearsal: the tests whose names contain ``test``, and the variations ``only``, or all.
 
-    ``one`` is the command that runs a single test, with ``{test}`` in place of its name.
+    ``one`` is the command for a single test, with ``{test}`` as a placeholder for the test's name.
     """
 
     budget_seconds: float
@@ -140,7 +140,7 @@ class Plan:
 
 
 class SuiteExplored(NamedTuple):
-    """The results of a suite's variations by test, and the data to remember for the next run."""
+    """The results of a suite's variations by test, and the data to store for the next rehearsal."""
 
     tests: dict[str, Explored]
     remembered: dict[str, Remembered]
@@ -163,10 +163,10 @@ class _SuiteRun:
         self._projects: dict[str, Project] = {}
         self._keys: dict[str, AnnouncedTest] = {}
 
-    # Calls of the server
+    # Calls from the server
 
     def opened(self, project: Project) -> None:
-        """Rehearse a new project as a part of the whole suite, until a helper announces its test."""
+        """Rehearse a new project as part of the whole suite, until a helper announces the project's test."""
         run = RehearsedRun(project, self._varied.get(WHOLE, ()), recorder=self.recorder)
         project.rehearse(run)
         self._projects[project.project_id] = project
@@ -175,10 +175,10 @@ class _SuiteRun:
     def refused(self, method: str, path: str, status: int, why: str) -> None:
         """Ignore a request without a project."""
 
-    # Calls of the helpers
+    # Calls from the helpers
 
     def begins(self, project_id: str, test: str) -> str:
-        """Register the test of a project; a second test of the same name gets a number."""
+        """Register the test of a project; a second test with the same name gets a number."""
         project = self._projects.get(project_id)
         if project is None:
             raise ValueError(f"there is no project {project_id!r}")
@@ -202,7 +202,7 @@ class _SuiteRun:
     # Results of the run
 
     def rans(self, failure: str | None) -> dict[str, Ran]:
-        """Return the results of all finished tests, and of the projects without a test."""
+        """Return the results of all finished tests, and of all projects without a test."""
         rans = {name: test.ran for name, test in self.tests.items() if test.is_judged}
         if any(run.has_steps for run in self.runs) or not self.tests:
             rans[WHOLE] = self._rest(failure)
@@ -229,7 +229,7 @@ class _SuiteRun:
 
 
 class Suite:
-    """A command that runs a suite."""
+    """A suite, run by a command."""
 
     def __init__(self, command: Sequence[str], outside: Outside, progress: Progress) -> None:
         self._command = list(command)
@@ -238,7 +238,7 @@ class Suite:
         self._memories: dict[str, TestMemory] = {}
         self._tried: dict[str, TriedVariations] = {}
         self._problems: set[tuple[str, str]] = set()  # each with its test and kind
-        self._shared: set[tuple[str, ChangedSteps]] = set()  # those that ran together
+        self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that ran together
         self._limit_seconds: float | None = None
         self._suite_seconds = self._one_seconds = 0.0
         self._plan = Plan(0.0)
@@ -278,7 +278,7 @@ class Suite:
         run, failure = self._execute({}, self._command)
         self._suite_seconds = monotonic_seconds() - begun
         if failure is not None:
-            raise SuiteFails(f"the suite fails as it is: {failure}")
+            raise SuiteFails(f"the unchanged suite fails: {failure}")
         rans = run.rans(None)
         self._limit_seconds = self._suite_seconds + SECONDS_MORE
         for name, test in run.tests.items():
@@ -290,8 +290,8 @@ class Suite:
         wanted = self._plan.test
         chosen = {name: ran for name, ran in baselines.items() if wanted in name} if wanted else baselines
         if not chosen:
-            names = ", ".join(repr(name) for name in baselines if name) or "no test has a name"
-            raise SuiteFails(f"no test has {wanted!r} in its name; there are: {names}")
+            names = ", ".join(repr(name) for name in baselines if name) or "tests without names"
+            raise SuiteFails(f"no test has {wanted!r} in its name; the tests are: {names}")
         return chosen
 
     def _announce(self) -> None:
@@ -326,9 +326,9 @@ class Suite:
         return ran
 
     def _groups(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
-        """Group variations into runs: those of all tests together, or one by one if that takes less time.
+        """Group variations into runs: all tests together, or one test per run if that is faster.
 
-        The projects without a test are varied alone, because the exit code is their verdict.
+        The projects without a test are varied in a separate run, because the exit code is their verdict.
         """
         announced = {name: variation for name, variation in batch.items() if name != WHOLE}
         is_single = self._plan.one is not None and (self._one_seconds * len(announced) < self._suite_seconds)
@@ -340,7 +340,7 @@ class Suite:
             yield {WHOLE: batch[WHOLE]}
 
     def _played(self, group: Mapping[str, ChangedSteps]) -> dict[str, Ran]:
-        """Run one variation of each test at once; rerun alone those that did not finish."""
+        """Run one variation of each test in one run; rerun unfinished tests alone."""
         run, failure = self._execute(group, self._command_for(group))
         rans = run.rans(failure)
         if len(group) > 1:
@@ -362,13 +362,13 @@ class Suite:
         return [word.replace(TEST, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
 
     def _confirmed(self, name: str, explored: Explored) -> Explored:
-        """Rerun findings alone if they occurred together with variations of other tests."""
+        """Rerun findings alone if they occurred in a run with variations of other tests."""
         findings, notes = [], [*explored.notes]
         for finding in explored.findings:
             if (name, finding.variation) in self._shared:
                 ran = self._played({name: finding.variation})[name]
                 if all(problem.kind != finding.problem.kind for problem in ran.judged.problems):
-                    notes.append(f"{finding.name} was a problem only together with variations of other tests")
+                    notes.append(f"{finding.name} was a problem only in a run with variations of other tests")
                     continue
             findings.append(finding)
         return explored._replace(findings=findings, notes=notes)
@@ -391,7 +391,7 @@ class Suite:
         return run, failure
 
     def _ran(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
-        """Run a command; return the reason if it failed, and its output."""
+        """Run a command; return the reason for a failure, or None, and the output."""
         environment = {"SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key", "SANDBOX_REHEARSAL": endpoint}
         with subprocess.Popen(
             command,
@@ -406,7 +406,7 @@ class Suite:
             try:
                 output, _ = process.communicate(timeout=self._limit_seconds)
             except subprocess.TimeoutExpired as late:
-                return f"it took longer than {late.timeout:.0f} seconds", ""
+                return f"the command took longer than {late.timeout:.0f} seconds", ""
             finally:
                 _end_group(process)
         if process.returncode == 0:
@@ -424,13 +424,13 @@ def _usable(run: _SuiteRun, rans: Mapping[str, Ran]) -> dict[str, Ran]:
 
 
 def pattern_of(test: str) -> str:
-    """Return the regular expression that selects a test in its runner, without suites for node:test."""
+    """Return the regular expression that selects a test in a test runner; node:test needs the bare name."""
     name = NUMBER.sub("", test).rpartition(" > ")[2]
     return SPECIAL.sub(r"\\\g<0>", name)
 
 
 def _end_group(process: "subprocess.Popen[str]") -> None:
-    """Kill a program and the processes that it has started."""
+    """Kill a program and its child processes."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
