@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -14,6 +15,7 @@ from _pytest import runner  # also used by other plugins that rerun tests
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.scenarios.variation import WEBHOOK
+from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
@@ -46,7 +48,6 @@ from pytest_payment_sandbox.rehearsal.report import (
     TestReport,
     lines_of,
     report_of,
-    shop_place,
     summary,
     write,
 )
@@ -118,6 +119,7 @@ class OneRun:
         variation: ChangedSteps = (),
         *,
         elsewhere: bool = False,
+        works_elsewhere: bool = True,
         baseline: Judged | None = None,
         ends: Ends | None = None,
     ) -> None:
@@ -128,6 +130,7 @@ class OneRun:
         self.judged: Judged | None = None
         self.timeline = self.picture = ""
         self._elsewhere = elsewhere
+        self._works_elsewhere = works_elsewhere
         self._project: PaymentSandbox | None = None
         self._told: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
@@ -166,6 +169,7 @@ class OneRun:
             visit=self._visit,
             restart=self._restarted,
         )
+        self._run.works_elsewhere = self._works_elsewhere
         self._run.on_act = self._mails.mark
         self._run.on_webhook = self._glimpse
         if self._baseline is not None:
@@ -304,8 +308,10 @@ class OneRun:
 
 def _changed_at(run: RehearsedRun) -> str:
     """Return the location of the changed call in the shop, as an additional line of the timeline."""
-    file, _, line = shop_place(run.changed_at).rpartition(":")
-    return f'\nthe changed call is made in File "{file}", line {line}' if line else ""
+    if run.changed_at is None:
+        return ""
+    file, line = run.changed_at
+    return f'\nthe changed call is made in File "{file}", line {line}'
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:
@@ -397,7 +403,7 @@ class RehearsedItem:
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._failed_before(item),
-            threads=lambda: runs.work_elsewhere(baseline),
+            threads=lambda: runs.works_elsewhere,
             fruitful=self._fruitful,
         )
         only = self._only or _only_of(item)
@@ -444,7 +450,7 @@ class _Runs:
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self._reports: list[pytest.TestReport] = []
-        self._baseline: Judged | None = None
+        self._baseline: Ran | None = None
         self._baseline_seconds = 0.0
         self._ends: Ends = {}
         self.until_seconds = 0.0
@@ -456,13 +462,21 @@ class _Runs:
         run = OneRun(self._item, ends=self._ends)
         run.watch = lambda: Watch(SECONDS_MAX, run.give_up, lambda place: self._abandon(run, place))
         self._reports, ran = _once(self._item, run)
-        self._baseline = ran.judged
+        self._baseline = ran
         self._baseline_seconds = monotonic_seconds() - begun_seconds
         return list(self._reports), ran
 
     def varied(self, variation: ChangedSteps) -> Ran:
         """Run a variation of the test."""
-        return self._watched(OneRun(self._item, variation, baseline=self._baseline, ends=self._ends))[1]
+        is_early = any(each.change.effect == WEBHOOKS_FIRST for each in variation)
+        run = OneRun(
+            self._item,
+            variation,
+            works_elsewhere=not is_early or self.works_elsewhere,
+            baseline=self._baseline.judged if self._baseline is not None else None,
+            ends=self._ends,
+        )
+        return self._watched(run)[1]
 
     def _watched(self, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
         left_seconds = self.until_seconds - monotonic_seconds()
@@ -478,9 +492,11 @@ class _Runs:
         if all(problem.kind != SECRET for problem in baseline.judged.problems):
             baseline.judged.problems.extend(run.leaks(texts))
 
-    def work_elsewhere(self, baseline: Ran) -> bool:
+    @cached_property
+    def works_elsewhere(self) -> bool:
         """Whether the shop's handlers work on threads other than the test's; False without webhooks."""
-        if not any(step.kind == WEBHOOK for step in baseline.steps):
+        baseline = self._baseline
+        if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
             return False
         reports, ran = self._watched(OneRun(self._item, elsewhere=True))
         if any(report.failed for report in reports):

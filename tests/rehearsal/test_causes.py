@@ -1,8 +1,13 @@
 """The cause of a finding is what all the variations share that show it."""
 
+import pytest
+
 from payment_sandbox import BookEntry, PaymentSandbox
+from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import Glimpse, Shown, Signs, cause_of, signs_of
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
+from pytest_payment_sandbox.rehearsal.exploring import Explored, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.report import html, lines_of, report_of
 from tests.support.in_process import place
 
 EARLY = "the shop marks a purchase as paid when it reads 'processing'"
@@ -84,3 +89,20 @@ def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: Paym
         "the last status that the shop read is 'new'"
     }
     assert signs_of([], project) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("shown_by", "words"),
+    [
+        (["a"], "the smallest change that shows it: one click"),
+        (["a", "b"], "the smallest change that shows it: one click; another variation shows it, too"),
+        (["a", "b", "c"], "the smallest change that shows it: one click; 2 other variations show it, too"),
+    ],
+)
+def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words: str) -> None:
+    """If there are any, in the text and on the page."""
+    problem = BookProblem("shipped-twice", "it ships twice")
+    finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
+    report = report_of("test_a_sale", Explored([finding], 3, 0, []), lambda each: "")
+    assert f"  seen: {words}" in lines_of(report)
+    assert f"<p>{words}</p>" in html([report])

@@ -8,6 +8,7 @@ import pytest
 from payment_sandbox import BookEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
+from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import Ends, Judged, Trial, judge
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import NOTHING_SHOWN
@@ -26,12 +27,13 @@ class Judging:
         self.advanced: list[datetime] = []
         self.ends: Ends = {}
 
-    def judged(self) -> Judged:
-        """Judge a run of it; no time passes, so that all runs begin alike."""
+    def judged(self, *changes: str) -> Judged:
+        """Judge a run of it with these changes; no time passes, so that all runs begin alike."""
         self.advanced.clear()
-        run = RehearsedRun(self.project)
+        changed = [parse_changed_step(each) for each in changes]
+        run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, [], None, None, [], self.ends, lambda: NOTHING_SHOWN)
+        trial = Trial(run, changed, None, None, [], self.ends, lambda: NOTHING_SHOWN)
         return judge(trial, self.advanced.append, lambda: self.entries)
 
     def believe(self, **believed: Any) -> None:
@@ -57,6 +59,21 @@ def test_a_run_that_has_come_to_the_same_is_not_played_on(judging: Judging) -> N
     assert second[1:3] == first[1:3]
 
 
+@pytest.mark.parametrize(
+    ("change", "days"),
+    [
+        ("read:1:unavailable", 1),  # a job may still read
+        ("webhook:1:lost", 0),  # after the end of the test, it cannot happen
+    ],
+)
+def test_a_run_whose_change_is_still_to_come_is_played_on(judging: Judging, change: str, days: int) -> None:
+    """At the end of its test, it is in the same state as the unchanged run."""
+    judging.believe()
+    judging.judged()
+    assert judging.judged(change).is_alike
+    assert len(judging.advanced) == days
+
+
 def test_a_shop_that_believes_something_else_is_another_case(judging: Judging) -> None:
     """The service alone does not decide how a run goes on."""
     judging.believe()
@@ -75,3 +92,19 @@ def test_a_run_with_another_payment_is_another_case(
     assert not judging.judged().is_alike
     payment_sandbox.act(judging.order_id)
     assert not judging.judged().is_alike
+
+
+@pytest.mark.payment_settings(mode="live")
+def test_a_surplus_is_no_finding_of_a_rehearsal(payment_sandbox: PaymentSandbox) -> None:
+    """The review knows it, but the shop cannot: no response has more than the order's amount."""
+    transfer = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "bank-transfer"}]}
+    url = f"{payment_sandbox.base_url}/v1/orders/"
+    order_id = payment_sandbox.session.post(url, json=transfer).json()["id"]
+    judging = Judging(payment_sandbox)
+    payment_sandbox.act(order_id, "bank", "credit", amount=1395)
+    judging.entries = [BookEntry("S-1", [order_id], amount=1295, paid=1295, shipped=1295)]
+    order = payment_sandbox.session.get(f"{url}{order_id}/?fields[]=amount_details").json()
+    assert (order["amount"], order["amount_details"]["captured"]) == (1295, 1295)
+    payment_sandbox.clock.advance("P2D")
+    assert "HOOK-13" in {finding.rule for finding in payment_sandbox.review()}
+    assert [problem.kind for problem in judging.judged().problems] == []

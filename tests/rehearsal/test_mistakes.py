@@ -71,6 +71,16 @@ def test_a_rehearsal_finds_a_mistake_by_itself(mistake: str) -> None:
     assert lines[-1]["with_books"] == 1
 
 
+@pytest.mark.prove
+def test_a_change_of_a_job_after_the_test_is_played(tmp_path: Path) -> None:
+    """Though the run is like another one until the job runs."""
+    wrong = planted(tmp_path, "looks only once in its job")
+    done = rehearse(wrong, "--payment-rehearse", "--payment-rehearse-budget=30s", "-k", "test_a_transfer")
+    (finding,) = done.findings
+    assert "the shop does not call it paid" in finding["sentence"]
+    assert finding["variation"] == FOUND_BY["looks only once in its job"][0]
+
+
 def test_every_mistake_can_be_planted(tmp_path: Path) -> None:
     """The shop has the lines that they change."""
     for number, mistake in enumerate(MISTAKES):

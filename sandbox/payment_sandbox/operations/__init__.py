@@ -3,6 +3,6 @@
 Other packages import ``act``, ``advance``, ``agenda``, ``as_of``, ``attempts``, ``authorizations``,
 ``bank_qr``, ``by_hand``, ``cancel``, ``choose_scenario``, ``clock``, ``coverage``, ``create_order``,
 ``deliver_webhook``, ``find_orders``, ``folding``, ``history``, ``in_words``, ``outcomes``, ``recipes``,
-``refund``, ``review``, ``review.lessons``, ``review.payments``, ``review_scenario``, ``update``, ``wait``
-and ``what_if``.
+``refund``, ``review``, ``review.lessons``, ``review.payments``, ``review.webhooks``, ``review_scenario``,
+``update``, ``wait`` and ``what_if``.
 """

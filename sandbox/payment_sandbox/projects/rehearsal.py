@@ -45,6 +45,10 @@ class Rehearsal(Protocol):
         """Choose the effect on a webhook attempt; None delivers it as usual."""
         ...
 
+    def deliver_first(self, deliver: Callable[[], None]) -> None:
+        """Deliver the webhooks of a call before its response; return once no handler can go on without it."""
+        ...
+
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """Perform an action on an order, or another action in its place."""
         ...
@@ -84,6 +88,10 @@ class NoRehearsal:
 
     def webhook(self, delivery: Delivery) -> None:
         """Deliver the webhook as usual."""
+
+    def deliver_first(self, deliver: Callable[[], None]) -> None:
+        """Deliver the webhooks."""
+        deliver()
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """Perform the action unchanged."""

@@ -11,7 +11,7 @@ from zlib import crc32
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.clock import advance_clock, change_clock
-from payment_sandbox.operations.history import history
+from payment_sandbox.operations.history import history, short_path
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall
@@ -27,7 +27,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     not_judged,
 )
 from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere, page_at
-from pytest_payment_sandbox.rehearsal.report import shop_place
+from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, deciding_line, shop_lines
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import Mails, Showing, pages_of
 
@@ -156,15 +156,19 @@ def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
     asked = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
     for name in [each.step for each in run.happened if each.step in asked]:
         number = [same for same, call in asked.items() if call == asked[name]].index(name)
-        place = _place_of_call(ending, asked[name], number)
-        return [f"the changed call is made at {place}"] if place else []
+        line = _line_of_call(ending, asked[name], number)
+        return [f"the changed call is made at {line[0]}:{line[1]}"] if line is not None else []
     return []
 
 
-def _place_of_call(ending: Ending, call: tuple[str, str], number: int) -> str:
-    """Return the location of the nth call with this method and path."""
-    stacks = [stack for method, path, stack in ending.calls if (method, path) == call]
-    return shop_place(stacks[number]) if number < len(stacks) else ""
+def _line_of_call(ending: Ending, call: tuple[str, str], number: int) -> Line | None:
+    """Return the line that decided on the nth call with this method and path."""
+    placed = [
+        ((method, path), PlacedCall(f"{method} {short_path(path)}", shop_lines(stack)))
+        for method, path, stack in ending.calls
+    ]
+    alike = [each for asked, each in placed if asked == call]
+    return deciding_line(alike[number], [each for _, each in placed]) if number < len(alike) else None
 
 
 def _stacks(project: Project) -> list[str]:

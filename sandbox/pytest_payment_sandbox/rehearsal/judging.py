@@ -1,6 +1,6 @@
 """Judges one run of a test once the project is idle: after all retries, jobs and due events."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, review
 from payment_sandbox.operations.review.payments import lapsed_authorizations
+from payment_sandbox.operations.review.webhooks import TOO_LATE, attempt_id
 from payment_sandbox.orders.amounts import euros
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
 from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Repeat, Step, Trait
+from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,
@@ -37,6 +38,8 @@ WHAT_MOVED: Final = ("was charged", "was refunded", "worth of goods was shipped"
 A_FEW_DAYS: Final = "three-days"
 A_FEW_DAYS_LONG: Final = timedelta(days=4)  # including the duration of the test itself
 UNANSWERED: Final = "HOOK-09"
+BUSY: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
+TAKEN: Final = range(200, 300)
 OF_REVIEW: Final = "review "
 """The prefix of a problem's kind if the problem comes from the review."""
 LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
@@ -247,13 +250,17 @@ class _Judging:
 
 
 def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
-    """Return the state that determines the rest of a run; without books, it includes the webhook attempts."""
+    """Return the state that determines the rest of a run, including the changes that can still take effect.
+
+    Without books, the state includes the webhook attempts.
+    """
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()
     arrived = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
     return repr(
         (
             epoch.now(),
+            run.pending,
             sorted(map(label_without_job, run.steps)),
             list(epoch.store.orders_newest_first()),
             [(due.at, due.item.label) for due in epoch.timeline],
@@ -362,12 +369,13 @@ def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
     excused = _excused(trial.changes)
     if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
         excused |= CREATED_TWICE  # two customers bought the same goods; no creation was resent
-    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused)
+    busy = _busy(trial.project, trial.changes)
+    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused, busy)
 
 
 def _excused(changes: Sequence[ChangedStep]) -> set[str]:
-    answered = Fault(WebhooksFirst())  # the call itself is unchanged
-    kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
+    # an early webhook leaves the call itself unchanged
+    kinds = {step.partition(":")[0] for step, change in changes if change.effect != WEBHOOKS_FIRST}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler whose read fails must return an error
     return excused | (CREATED_TWICE if PRESS in kinds else set())  # resent by the customer, not by the shop
 
@@ -377,12 +385,41 @@ def unrelated(project: Project) -> list[BookProblem]:
     return _mistakes(project, UNRELATED.__contains__)
 
 
-def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookProblem]:
-    """Return the violations of the selected rules in the review."""
+def _busy(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
+    """Return the ids of webhook attempts that a busy shop deferred to a retry, and then accepted.
+
+    A shop may serialize its work: it refuses a webhook while another handler runs, and does not answer an
+    early webhook during its own call. The unchanged test must not need retries.
+    """
+    if not changes:
+        return frozenset()
+    is_early = any(each.change.effect == WEBHOOKS_FIRST for each in changes)
+    return {
+        attempt_id(delivery, attempt)
+        for delivery in filter(_is_taken, project.epoch.store.deliveries())
+        for attempt in delivery.tries
+        if _asks_again(attempt, may_wait=is_early)
+    }
+
+
+def _is_taken(delivery: Delivery) -> bool:
+    return any(each.reply.status in TAKEN and not each.is_withheld for each in delivery.tries)
+
+
+def _asks_again(attempt: WebhookAttempt, *, may_wait: bool) -> bool:
+    return attempt.reply.status in BUSY or (may_wait and TOO_LATE in (attempt.reply.error or ""))
+
+
+def _mistakes(
+    project: Project, is_wanted: Callable[[str], bool], busy: Set[str] = frozenset()
+) -> list[BookProblem]:
+    """Return the violations of the selected rules in the review, except for ``busy`` attempts."""
     return [
         BookProblem(f"{OF_REVIEW}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
-        if finding.kind != HINT and is_wanted(finding.rule)
+        if finding.kind != HINT
+        and is_wanted(finding.rule)
+        and not (finding.rule == UNANSWERED and busy >= {*finding.shown_by})
     ]
 
 

@@ -1,7 +1,6 @@
 """Writes the report of a rehearsal: one HTML file for people, or JSON for programs."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
@@ -10,23 +9,9 @@ from typing import Any, Final
 
 from payment_sandbox.operations.review.lessons import lesson_of
 from pytest_payment_sandbox.rehearsal.exploring import Explored, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.places import shop_lines
 
 JSON: Final = ".json"
-NOT_THE_SHOP: Final = (
-    "node_modules/",
-    "vendor/",
-    "site-packages/",
-    "/lib/python",
-    "payment_sandbox/",
-    "test",
-    "spec",
-)
-_LINE: Final = re.compile(
-    r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
-    r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
-)
-"""A frame in a Python traceback, or in a stack trace of JavaScript or PHP."""
-
 STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
@@ -84,38 +69,18 @@ def _section(finding: RehearsalFinding) -> str:
 
 def shop_line(text: str) -> str:
     """Return the shop's line in the first stack trace of a text, such as ``shop.mjs:31``, or ""."""
-    file, _, line = shop_place(text).rpartition(":")
+    file, line = next(iter(shop_lines(text)), ("", ""))
     with suppress(ValueError):
         file = str(Path(file).relative_to(Path.cwd()))
     return f"{file}:{line}" if line else ""
 
 
-def shop_place(text: str) -> str:
-    """Return the shop's line with its absolute path, or "".
-
-    The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
-    """
-    frames = [
-        (match["python"] or match["file"], match["python_line"] or match["line"], bool(match["python"]))
-        for match in _LINE.finditer(text)
-    ]
-    own = [frame for frame in frames if not _is_foreign(frame[0])]
-    if not own:
-        return ""
-    file, line, _ = own[-1] if own[0][2] else own[0]
-    return f"{file}:{line}"
-
-
-def _is_foreign(file: str) -> bool:
-    """Whether a file belongs to a library or a test."""
-    name = Path(file).name.lower()
-    return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
-
-
 def _seen_in(finding: Mapping[str, Any]) -> str:
-    """Return the smallest change with a finding, and the number of other variations with it."""
+    """Return the smallest change with a finding, and the number of other variations with it, if any."""
     others = len(finding["shown_by"]) - 1
-    return f"the smallest change that shows it: {finding['smallest']}; {others} more show it, too"
+    shown = {0: "", 1: "; another variation shows it, too"}
+    more = shown.get(others, f"; {others} other variations show it, too")
+    return f"the smallest change that shows it: {finding['smallest']}{more}"
 
 
 def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:

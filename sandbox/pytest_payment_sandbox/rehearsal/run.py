@@ -47,9 +47,9 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.submitting import Submission
-from payment_sandbox.testing.shops.tracebacks import location_on_thread
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
+from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, current_lines, deciding_line
 from pytest_payment_sandbox.rehearsal.scenes import Scene, happen, others, played
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the unchanged test, which is expected t
 MERCHANT_API: Final = "/v1/"
 LOOK_SECONDS: Final = 0.002
 STILL_LOOKS: Final = 10  # consecutive checks in which no other thread moved
+STILL_LOOKS_EARLY: Final = 200  # checks until the handler of an early webhook counts as blocked
 LOOKS_MAX: Final = 75  # beyond this number, another thread of the process is considered busy forever
 
 Places = dict[int, tuple[int, int]]
@@ -142,6 +143,8 @@ class RepeatedCalls:
 class RehearsedRun:
     """One run of a test: decides the fault, effect or time of each step for the project."""
 
+    works_elsewhere = True  # the shop's handlers do not fail on threads other than the test's
+
     def __init__(
         self,
         project: "Project",
@@ -158,7 +161,7 @@ class RehearsedRun:
         """
         self.project = project
         self.happened: list[ChangedStep] = []
-        self.changed_at = ""  # location of the changed call in the code, if the shop runs in this process
+        self._placed: dict[str, PlacedCall] = {}  # calls of a shop in this process, by step
         self.waited_forever: list[str] = []
         self.asked_without_end = ""  # the call that the shop repeats although nothing changes
         self.calls = RepeatedCalls()
@@ -187,6 +190,20 @@ class RehearsedRun:
     def steps(self) -> list[Step]:
         """The steps so far."""
         return list(self._recorder.steps)
+
+    @property
+    def pending(self) -> list[str]:
+        """The names of changes that can still take effect: after the end of the test, only changes of reads."""
+        if not self._is_on:
+            return []
+        changes = [each for each in self._changes.values() if each not in self.happened]
+        return [each.name for each in changes if not self._is_resting or each.step.startswith(READ)]
+
+    @property
+    def changed_at(self) -> Line | None:
+        """The line of the shop that decided on the changed call, if the shop runs in this process."""
+        changed = [self._placed[each.step] for each in self.happened if each.step in self._placed]
+        return deciding_line(changed[-1], self._placed.values()) if changed else None
 
     def rest(self) -> None:
         """Mark the end of the test: from now on, only reads by the shop's jobs are steps."""
@@ -291,6 +308,23 @@ class RehearsedRun:
             self._meeting = Meeting()
         return effect if isinstance(effect, WebhookEffect) else None
 
+    def deliver_first(self, deliver: Callable[[], None]) -> None:
+        """Deliver webhooks on another thread; return once they are handled, or a handler is blocked.
+
+        A shop that serializes its work holds a lock during its call, and its handler waits for this lock.
+        Handlers that fail on other threads run on the current thread.
+        """
+        if not self.works_elsewhere:
+            deliver()
+            return
+        delivery = Thread(target=copy_context().run, args=(deliver,), name="early webhooks")
+        start(delivery)
+        still, places = 0, _places()
+        while delivery.is_alive() and still < STILL_LOOKS_EARLY:
+            delivery.join(LOOK_SECONDS)
+            before, places = places, _places()
+            still = still + 1 if places == before else 0
+
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """Perform an action of a customer or a bank, or its replacement in this run."""
         if not self._is_on or self._is_resting or self._is_acting:
@@ -371,13 +405,18 @@ class RehearsedRun:
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)
+        self._note_place(step)
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.fits(step):
             return None
         self.happened.append(changed)
-        if kind in CALLS:
-            self.changed_at = location_on_thread(get_ident())
         return changed.change.effect
+
+    def _note_place(self, step: Step) -> None:
+        """Record the lines of the shop behind a call; the unchanged run has no use for them."""
+        if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
+            call = f"{step.about.method} {short_path(step.about.path)}"
+            self._placed[step.name] = PlacedCall(call, current_lines())
 
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600}

@@ -8,6 +8,7 @@ from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, environment, opened
@@ -197,10 +198,11 @@ def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
 
 
 def _precede_response(project: "Project | None", receiver: Receiver | None) -> bool:
-    """Return whether webhooks precede the response to the shop's call, which then waits for them."""
+    """Return whether webhooks may precede the response to the shop's call, which then waits for them."""
     if project is None or receiver is None or receiver.may_have_called():
         return False
-    return project.settings.webhook_timing == BEFORE_RESPONSE
+    is_rehearsed = project.epoch.rehearsal is not NO_REHEARSAL
+    return is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
 
 
 def _settled(project: "Project", receiver: Receiver | None) -> bool:

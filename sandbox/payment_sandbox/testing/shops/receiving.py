@@ -31,7 +31,7 @@ from payment_sandbox.testing.shops.tracebacks import (
     set_handler_thread,
     traceback_of,
 )
-from payment_sandbox.testing.shops.watching import unwatch, watch
+from payment_sandbox.testing.shops.watching import current_request, unwatch, watch
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -182,6 +182,11 @@ ON_OTHER_THREAD: Final = (
     "made on another thread, or over a socket. The handler cannot see connections and transactions of the "
     "test. Make the call on the test's thread, with payment_sandbox.session or another socket-free client."
 )
+BEFORE_RESPONSE: Final = (
+    "The handler ran on the thread {own}, not on the test's ({tests}): the rehearsal delivered this webhook "
+    "before the response to the call that caused it. The handler cannot see connections and transactions of "
+    "the test."
+)
 
 ON_WORKER: Final = (
     "The framework ran the handler on a worker thread, as usual for handlers that are not async. The handler "
@@ -222,6 +227,7 @@ class Receiver:
             raise Undelivered("a handler has ended the test")
         thread_id = get_ident()
         outer = self._running.get(thread_id)  # the handler whose call caused this webhook
+        note = BEFORE_RESPONSE if current_request() is not None else ON_OTHER_THREAD
         try:
             with unmasked(), running_handler(self) as running:
                 self._running[thread_id] = running
@@ -230,7 +236,7 @@ class Receiver:
                     and CALLING_LOOP.get() is None
                     and current_thread() is not self._tests_thread
                 ):
-                    add_note(ON_OTHER_THREAD.format(own=current_thread().name, tests=self._tests_thread.name))
+                    add_note(note.format(own=current_thread().name, tests=self._tests_thread.name))
                 return self._deliver(running, self._posted(request), answered)
         finally:
             del self._running[thread_id]

@@ -1,0 +1,81 @@
+"""Finds the line of a shop that decided on a call, rather than a helper that makes all calls."""
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple
+
+from payment_sandbox.testing.shops.tracebacks import LIBRARIES, POSTING
+
+NOT_THE_SHOP: Final = (
+    "node_modules/",
+    "vendor/",
+    "site-packages/",
+    "/lib/python",
+    "payment_sandbox/",
+    "test",
+    "spec",
+)
+_LINE: Final = re.compile(
+    r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
+    r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
+)
+"""A frame in a Python traceback, or in a stack trace of JavaScript or PHP."""
+
+Line = tuple[str, str]
+"""A file with its absolute path, and a line number."""
+
+
+class PlacedCall(NamedTuple):
+    """A call by the shop: its method and path without ids, and the shop's lines, innermost first."""
+
+    call: str
+    lines: Sequence[Line]
+
+
+def current_lines() -> list[Line]:
+    """Return the lines of the shop on this thread's stack, innermost first, up to the webhook handler."""
+    lines = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != POSTING:
+        file = frame.f_code.co_filename
+        if not file.startswith((*LIBRARIES, "<")) and not _is_foreign(file):
+            lines.append((file, str(frame.f_lineno)))
+        frame = frame.f_back
+    return lines
+
+
+def shop_lines(text: str) -> list[Line]:
+    """Return the shop's lines in the stack traces of a text, innermost first.
+
+    The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
+    """
+    frames = [
+        (match["python"] or match["file"], match["python_line"] or match["line"], bool(match["python"]))
+        for match in _LINE.finditer(text)
+    ]
+    own = [frame for frame in frames if not _is_foreign(frame[0])]
+    lines = [(file, line) for file, line, _ in own]
+    return lines[::-1] if own and own[0][2] else lines
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file belongs to a library or a test."""
+    name = Path(file).name.lower()
+    return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
+
+
+def deciding_line(call: PlacedCall, calls: Iterable[PlacedCall]) -> Line | None:
+    """Return the innermost line used only by calls of this kind, or else the innermost line.
+
+    ``calls`` has all calls of the run.
+    """
+    kinds: dict[Line, set[str]] = defaultdict(set)
+    for each in calls:
+        for line in each.lines:
+            kinds[line].add(each.call)
+    own = [line for line in call.lines if kinds[line] <= {call.call}]
+    return next(iter([*own, *call.lines]), None)

@@ -1,0 +1,86 @@
+"""A finding names the line of the shop that decided on a call, and not the helper that makes all of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_payment_sandbox.rehearsal.places import PlacedCall, deciding_line
+from tests.support.suites import suite
+
+API = """
+class Api:
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+
+    def call(self, method, path, body=None):
+        url = self.sandbox.base_url + path
+        answer = self.sandbox.session.request(method, url, json=body, timeout=5)
+        answer.raise_for_status()
+        return answer.json()
+"""
+SALES = """
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+
+
+def buy(api):
+    try:
+        return api.call("POST", "/v1/orders/", ORDER)["id"]
+    except OSError:
+        return api.call("POST", "/v1/orders/", ORDER)["id"]  # sent again, unseen
+
+
+def is_paid(api, order_id):
+    return api.call("GET", f"/v1/orders/{order_id}/")["status"] == "completed"
+"""
+TESTS = """
+from api import Api
+from sales import buy, is_paid
+
+
+def test_a_sale(payment_sandbox, shop):
+    api = Api(payment_sandbox)
+    order_id = buy(api)
+    payment_sandbox.act(order_id)
+    assert is_paid(api, order_id)
+"""
+READ, CREATE = "GET /v1/orders/…/", "POST /v1/orders/"
+HELPER, BUYS, LOOKS = ("/api.py", "8"), ("/sales.py", "7"), ("/sales.py", "13")
+CREATES, READS = PlacedCall(CREATE, [HELPER, BUYS]), PlacedCall(READ, [HELPER, LOOKS])
+
+
+@pytest.mark.parametrize(
+    ("calls", "line"),
+    [
+        ([CREATES, READS], BUYS),
+        ([CREATES, CREATES], HELPER),  # as far as the run shows
+        ([CREATES, PlacedCall(READ, [HELPER, BUYS])], HELPER),  # a loop makes all calls
+    ],
+)
+def test_a_line_decides_if_only_one_kind_of_call_passes_it(
+    calls: list[PlacedCall], line: tuple[str, str]
+) -> None:
+    """The innermost one, as a helper of a helper may decide, too."""
+    assert deciding_line(calls[0], calls) == line
+
+
+def test_a_call_from_another_process_has_no_line() -> None:
+    """Its lines are unknown."""
+    assert deciding_line(PlacedCall(CREATE, []), [CREATES]) is None
+
+
+def test_a_finding_names_the_caller_of_the_helper(tmp_path: Path) -> None:
+    """Of the first call, whose response was lost."""
+    (tmp_path / "api.py").write_text(API)
+    (tmp_path / "sales.py").write_text(SALES)
+    report = tmp_path / "report.json"
+    ran = suite(
+        tmp_path,
+        TESTS,
+        "--payment-rehearse-only=create:1:answer-lost",
+        f"--payment-rehearse-report={report}",
+    )
+    assert ran.returncode == 1, ran.stdout[-3000:]
+    line = 1 + SALES.splitlines().index('        return api.call("POST", "/v1/orders/", ORDER)["id"]')
+    (finding,) = json.loads(report.read_text())["tests"][0]["findings"]
+    assert finding["line"] == f"sales.py:{line}"
