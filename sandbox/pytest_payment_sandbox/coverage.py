@@ -51,7 +51,7 @@ def _missing(row: CoverageGroup) -> str:
 
 
 def write(path: Path, coverage: Covered) -> None:
-    """Write the matrix into an .html or a .json file."""
+    """Write the matrix to an .html or a .json file."""
     save(path, _json(coverage) if path.suffix == JSON else html(coverage))
 
 

@@ -117,22 +117,22 @@ def payment_sandbox(
 
 @pytest.fixture
 def payment_books() -> None:
-    """The shop's books, for rehearsals: override this fixture to return a function that lists the entries."""
+    """Override this fixture to return a function that lists the shop's books, for rehearsals."""
 
 
 @pytest.fixture
 def payment_pages() -> None:
-    """The shop's pages about an order, for rehearsals: override this fixture to return a list of paths."""
+    """Override this fixture to return the paths of the shop's pages about an order, for rehearsals."""
 
 
 @pytest.fixture
 def payment_traces() -> None:
-    """The shop's stored data, for rehearsals: override this fixture to return a function that lists it."""
+    """Override this fixture to return a function that lists the shop's stored data, for rehearsals."""
 
 
 @pytest.fixture
 def payment_shop_restart() -> None:
-    """The restart of the shop, for rehearsals: override this fixture to return a function that does it."""
+    """Override this fixture to return a function that restarts the shop, for rehearsals."""
 
 
 def _shared(scope: Literal["class", "module", "session"]) -> Any:

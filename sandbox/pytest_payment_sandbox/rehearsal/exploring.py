@@ -43,7 +43,7 @@ def parse_variation(text: str) -> ChangedSteps:
     """Parse ``webhook:2:twice+action:1:cancels``.
 
     Raises:
-        ValueError: a part is not a change.
+        ValueError: a part is not a valid change.
     """
     return tuple(parse_changed_step(part) for part in text.split("+"))
 
@@ -75,7 +75,7 @@ class RehearsalFinding(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The variation as users write it."""
+        """The variation in the form that users type."""
         return name_of(self.variation)
 
 
@@ -209,7 +209,7 @@ class Explorer:
             self._find(news[0], variation, ran)
 
     def _is_told(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
-        """Whether a finding of this kind is recorded already, for single changes at the same place."""
+        """Whether a finding with the same kind and cause is recorded; pairs are compared by kind only."""
         if len(variation) == 1 and kind not in TOLD_ONCE:
             return (kind, _place_of(variation, steps)) in self._findings
         return any(kind == told for told, _ in self._findings)

@@ -31,7 +31,7 @@ class BooksElsewhere:
         """Parse the source: an address with a scheme, or a command.
 
         Raises:
-            ValueError: the source is neither.
+            ValueError: the source is neither an address nor a command.
         """
         self.source = source
         self._command: Sequence[str] = () if source.startswith(ADDRESSES) else shlex.split(source)

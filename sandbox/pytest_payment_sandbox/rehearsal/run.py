@@ -193,7 +193,7 @@ class RehearsedRun:
 
     @property
     def pending(self) -> list[str]:
-        """The names of changes that can still take effect: after the end of the test, only changes of reads."""
+        """The names of changes that can still take effect; after the end of the test, only of reads."""
         if not self._is_on:
             return []
         changes = [each for each in self._changes.values() if each not in self.happened]
@@ -413,7 +413,7 @@ class RehearsedRun:
         return changed.change.effect
 
     def _note_place(self, step: Step) -> None:
-        """Record the lines of the shop behind a call; the unchanged run has no use for them."""
+        """Record the shop's lines that led to a call, except in the unchanged run."""
         if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"
             self._placed[step.name] = PlacedCall(call, current_lines())

@@ -35,7 +35,7 @@ class ExploredShop(NamedTuple):
 
 
 class ShopInBrowser:
-    """A running shop that uses a project of a server in this process."""
+    """A running shop that uses a project on a server in this process."""
 
     def __init__(self, url: str, buy: Buy, project: Project, sandbox: str, outside: Outside) -> None:
         self.url = url

@@ -46,7 +46,7 @@ SPECIAL: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
 
 Explore = Callable[[Callable[[ChangedSteps], Ran]], Explored]
-"""Explores one test with a function that runs a variation."""
+"""Explores one test; the argument is a function that runs a variation."""
 
 
 class NoMoreRuns(Exception):
