@@ -20,7 +20,7 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 @click.option(
     "--pages", multiple=True, metavar="URL", help="Page about an order: http://localhost:3000/{order_id}."
 )
-@click.option("--continue", "goes_on", is_flag=True, help="Resume the last rehearsal if it was stopped.")
+@click.option("--continue", "resumes", is_flag=True, help="Resume the last rehearsal if it was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -62,7 +62,7 @@ def rehearse(**options: Any) -> None:
 @click.option(
     "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
 )
-@click.option("--continue", "goes_on", is_flag=True, help="Resume the last exploration if it was stopped.")
+@click.option("--continue", "resumes", is_flag=True, help="Resume the last exploration if it was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -74,10 +74,10 @@ def html(coverage: Covered) -> str:
 
 
 def _section(row: CoverageGroup) -> str:
-    return f"<h2>{escape(row.title)}: {_share(row)}</h2><ul>{_items(row)}</ul>"
+    return f"<h2>{escape(row.title)}: {_share(row)}</h2><ul>{_list_items(row)}</ul>"
 
 
-def _items(row: CoverageGroup) -> str:
+def _list_items(row: CoverageGroup) -> str:
     return "".join(f"<li>{_cell(name, cell)}</li>" for name, cell in row.cells.items())
 
 
@@ -92,10 +92,10 @@ def _cell(name: str, cell: CaseMet) -> str:
 
 
 PROPERTY: Final = "payment_coverage"
-TOO_LITTLE: Final = 1
+EXIT_TOO_LOW: Final = 1
 
 
-def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
+def add_coverage(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
     """Add the coverage of a test's project to the test's report, even if the server is in another process.
 
     Violations of the rules in ``expect`` are intended.
@@ -105,7 +105,7 @@ def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collectio
         findings = [each for each in review(own.epoch) if each.rule not in expect]
         met, methods = met_by(own, findings), enabled_methods(own)
     else:
-        met, methods = _asked(project.client)
+        met, methods = _read_coverage(project.client)
     noted = {
         "right": sorted(list(one) for one, cell in met.items() if cell.right or cell.by_hand),
         "wrong": sorted(list(one) for one, cell in met.items() if cell.wrong),
@@ -114,7 +114,7 @@ def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collectio
     report.user_properties.append((PROPERTY, noted))
 
 
-def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
+def _read_coverage(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
     """Read the coverage of a project from its server."""
     answer = client.call("GET", "/control/coverage/")
     met = {
@@ -154,21 +154,21 @@ class CoverageOfSuite:
         return covered(cells, self._methods)
 
     @property
-    def _is_too_little(self) -> bool:
+    def _is_too_low(self) -> bool:
         return self._covered.percent < self._fail_under
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fail a run whose coverage is too low."""
-        if self._is_too_little and not session.exitstatus:
-            session.exitstatus = TOO_LITTLE
+        if self._is_too_low and not session.exitstatus:
+            session.exitstatus = EXIT_TOO_LOW
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the matrix, and write it to a file."""
         terminalreporter.write_line("payment coverage:")
         for line in lines(self._covered):
             terminalreporter.write_line(line)
-        if self._is_too_little:
+        if self._is_too_low:
             terminalreporter.write_line(f"  this is below the required {self._fail_under:g} %", red=True)
         if self._file:
             write(Path(self._file), self._covered)

@@ -84,10 +84,10 @@ def rehearsal_seconds(config: pytest.Config) -> float:
     if text is None:
         return BUDGET_SECONDS
     with LOADING:
-        from pytest_payment_sandbox.rehearsal.run import seconds_of
+        from pytest_payment_sandbox.rehearsal.run import parse_seconds
 
     try:
-        return seconds_of(text)
+        return parse_seconds(text)
     except ValueError as wrong:
         raise pytest.UsageError(f"--payment-rehearse-budget {wrong}") from None
 

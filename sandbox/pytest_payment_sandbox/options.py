@@ -22,9 +22,9 @@ FIXTURES = (
     "module_payment_sandbox",
     "session_payment_sandbox",
 )
-FILES = (".yaml", ".yml", ".json")
+FILE_SUFFIXES = (".yaml", ".yml", ".json")
 EXPECT = "expect"
-ASKING = ("payment_intercept", "payment_scenario", "payment_settings")  # markers that configure a project
+PROJECT_MARKERS = ("payment_intercept", "payment_scenario", "payment_settings")
 MARKERS = (
     "payment_scenario(scenario): the initial scenario of the test's project: a name or a file",
     "payment_settings(**settings): the settings of the test's project",
@@ -78,10 +78,10 @@ def check_options(config: pytest.Config) -> None:
     suite_settings(config)
     suite_seed(config)
     exploring_options.check_options(config)
-    _checked_mode(config.getini("payment_review"))
+    _check_mode(config.getini("payment_review"))
     scenario = suite_scenario(config)
-    if scenario is not None and scenario.endswith(FILES):
-        _found(Path(scenario), config.rootpath)
+    if scenario is not None and scenario.endswith(FILE_SUFFIXES):
+        _find_file(Path(scenario), config.rootpath)
 
 
 def scenario_folders(config: pytest.Config) -> list[Path]:
@@ -113,7 +113,7 @@ def suite_settings(config: pytest.Config) -> dict[str, Any]:
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
             raise pytest.UsageError(f"payment_settings takes lines such as mode = live, not {line!r}")
-        settings[name] = _value(value)
+        settings[name] = _parse_value(value)
     return settings
 
 
@@ -133,7 +133,7 @@ def suite_seed(config: pytest.Config) -> int | None:
         raise pytest.UsageError(f"payment_seed takes a number, not {text!r}") from None
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -146,18 +146,18 @@ def review_mode(item: pytest.Item) -> str:
     Raises:
         pytest.UsageError: the marker or ini option has another value.
     """
-    usual: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
+    default_mode: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
     marker = item.get_closest_marker("payment_review")
     if marker is None:
-        return _checked_mode(usual)
+        return _check_mode(default_mode)
     named = {name: value for name, value in marker.kwargs.items() if name != EXPECT}
     given = [*marker.args, *named.values()]
     if len(given) > 1 or named.keys() - {"mode"} or not (given or marker.kwargs):
         raise pytest.UsageError(f"payment_review takes one of {OFF}, {WARN} and {ERROR}")
-    return _checked_mode(given[0] if given else usual)
+    return _check_mode(given[0] if given else default_mode)
 
 
-def review_expected(item: pytest.Item) -> tuple[str, ...]:
+def expected_rules(item: pytest.Item) -> tuple[str, ...]:
     """Return the rules that a test violates on purpose.
 
     Raises:
@@ -182,7 +182,7 @@ def review_expected(item: pytest.Item) -> tuple[str, ...]:
     return tuple(expected)
 
 
-def _checked_mode(mode: Any) -> str:
+def _check_mode(mode: Any) -> str:
     if mode not in (OFF, WARN, ERROR):
         raise pytest.UsageError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")
     return str(mode)
@@ -223,16 +223,20 @@ def marked_scenario(item: Any) -> Any:
     marker = item.get_closest_marker("payment_scenario")
     if marker is None:
         named = suite_scenario(item.config)
-        return _found(Path(named), item.config.rootpath) if named and named.endswith(FILES) else named
+        return (
+            _find_file(Path(named), item.config.rootpath)
+            if named and named.endswith(FILE_SUFFIXES)
+            else named
+        )
     given = [*marker.args, *marker.kwargs.values()]
     if len(given) != 1 or marker.kwargs.keys() - {"name", "scenario"}:
         raise pytest.UsageError("payment_scenario takes one scenario: payment_scenario('webhook-lost')")
     (scenario,) = given
-    is_file = isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILES))
-    return _found(Path(scenario), item.path.parent) if is_file else scenario
+    is_file = isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILE_SUFFIXES))
+    return _find_file(Path(scenario), item.path.parent) if is_file else scenario
 
 
-def _found(file: Path, folder: Path) -> Path:
+def _find_file(file: Path, folder: Path) -> Path:
     for candidate in (file, folder / file):
         if candidate.is_file():
             return candidate
@@ -256,12 +260,12 @@ def marked_urls(item: Any) -> list[tuple[str, str | None]]:
 
 def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     """Whether a marker or an option configures a project, but no fixture of the test creates a project."""
-    is_asked = any(item.get_closest_marker(name) is not None for name in ASKING)
+    is_asked = any(item.get_closest_marker(name) is not None for name in PROJECT_MARKERS)
     is_asked = is_asked or bool(item.config.getini("payment_intercept"))
     return is_asked and not any(name in fixtures for name in FIXTURES)
 
 
-def asked(item: pytest.Item) -> "MarkerOptions":
+def marker_options(item: pytest.Item) -> "MarkerOptions":
     """Return the options in a test's markers, and the suite's intercepted addresses.
 
     Raises:

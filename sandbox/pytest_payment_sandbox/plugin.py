@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
-OF_REHEARSALS = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
+REHEARSAL_FIXTURES = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,8 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
         with LOADING:
             from pytest_payment_sandbox.coverage import CoverageOfSuite
 
-        asked = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
-        config.pluginmanager.register(CoverageOfSuite(*asked), "payment_sandbox.coverage")
+        arguments = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
+        config.pluginmanager.register(CoverageOfSuite(*arguments), "payment_sandbox.coverage")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -63,7 +63,7 @@ def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
 
 def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
     if exploring_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
-        fixtures += [name for name in OF_REHEARSALS if name not in fixtures]
+        fixtures += [name for name in REHEARSAL_FIXTURES if name not in fixtures]
 
 
 def _is_mixed_in(item: pytest.Item) -> bool:
@@ -75,9 +75,9 @@ def _is_mixed_in(item: pytest.Item) -> bool:
 def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
     """A sandbox in this process on a free port, or the running sandbox at ``SANDBOX_URL``."""
     with LOADING:
-        from pytest_payment_sandbox.reports import started
+        from pytest_payment_sandbox.reports import start_server
 
-    server = started(
+    server = start_server(
         pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
     )
     yield server
@@ -135,7 +135,7 @@ def payment_shop_restart() -> None:
     """Override this fixture to return a function that restarts the shop, for rehearsals."""
 
 
-def _shared(scope: Literal["class", "module", "session"]) -> Any:
+def _shared_fixture(scope: Literal["class", "module", "session"]) -> Any:
     """Create a fixture with one project for all tests of a class, a module or a session."""
 
     def shared(
@@ -148,9 +148,9 @@ def _shared(scope: Literal["class", "module", "session"]) -> Any:
     return pytest.fixture(scope=scope, name=f"{scope}_payment_sandbox")(shared)
 
 
-class_payment_sandbox = _shared("class")
-module_payment_sandbox = _shared("module")
-session_payment_sandbox = _shared("session")
+class_payment_sandbox = _shared_fixture("class")
+module_payment_sandbox = _shared_fixture("module")
+session_payment_sandbox = _shared_fixture("session")
 
 
 @pytest.fixture
@@ -189,9 +189,9 @@ def rehearsal_of(session: pytest.Session) -> Any:
     """Return the rehearsal of a session; the first call creates it."""
     if REHEARSAL not in session.stash:
         with LOADING:
-            from pytest_payment_sandbox.rehearsing import prepared
+            from pytest_payment_sandbox.rehearsing import create_rehearsal
 
-        session.stash[REHEARSAL] = prepared(session)
+        session.stash[REHEARSAL] = create_rehearsal(session)
     return session.stash[REHEARSAL]
 
 
@@ -203,21 +203,21 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         is_marked = item.get_closest_marker("payment_review") is not None
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
-            instance.payment_review_expect = options.review_expected(item) or instance.payment_review_expect
-        instance._marker_options = options.asked(item)
+            instance.payment_review_expect = options.expected_rules(item) or instance.payment_review_expect
+        instance._marker_options = options.marker_options(item)
         return (yield)
     if exploring_options.is_rehearsed(item):
         with LOADING:
-            from pytest_payment_sandbox.rehearsing import rehearsed_call
+            from pytest_payment_sandbox.rehearsing import run_and_judge
 
-        return (yield from rehearsed_call(item))
+        return (yield from run_and_judge(item))
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := options.review_mode(item)) != options.OFF:
         with LOADING:
-            from pytest_payment_sandbox.reports import reviewed
+            from pytest_payment_sandbox.reports import review_test
 
-        reviewed(item, project, mode, options.review_expected(item))
+        review_test(item, project, mode, options.expected_rules(item))
     return outcome
 
 
@@ -227,9 +227,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     report = yield
     if exploring_options.is_rehearsed(item):
         with LOADING:
-            from pytest_payment_sandbox.rehearsing import is_varied
+            from pytest_payment_sandbox.rehearsing import is_variation
 
-        if is_varied(item):
+        if is_variation(item):
             return report
     project = _project_of(item)
     if report.failed and project is not None and report.when != "teardown":  # teardown deletes the project
@@ -239,9 +239,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
         add_timeline(report, project)
     if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
         with LOADING:
-            from pytest_payment_sandbox.coverage import note
+            from pytest_payment_sandbox.coverage import add_coverage
 
-        note(report, project, options.review_expected(item))
+        add_coverage(report, project, options.expected_rules(item))
     return report
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
 
 
-def started(config: pytest.Config, base_url: str | None, control_token: str | None) -> PaymentSandboxServer:
+def start_server(
+    config: pytest.Config, base_url: str | None, control_token: str | None
+) -> PaymentSandboxServer:
     """Create the server of a session from its options; report problems without a traceback."""
     try:
         return PaymentSandboxServer(
@@ -28,11 +30,11 @@ def started(config: pytest.Config, base_url: str | None, control_token: str | No
     except SandboxNotFound as missing:
         problem = str(missing)
     except Invalid as invalid:
-        problem = "\n".join(_wrong_files(config)) or str(invalid)
+        problem = "\n".join(_file_mistakes(config)) or str(invalid)
     pytest.fail(problem, pytrace=False)
 
 
-def _wrong_files(config: pytest.Config) -> list[str]:
+def _file_mistakes(config: pytest.Config) -> list[str]:
     """Return the mistakes in the scenario files of the suite's folders, with their positions."""
     with LOADING:
         from payment_sandbox.operations.review_scenario import check_file  # needed only for invalid scenarios
@@ -48,7 +50,7 @@ def _wrong_files(config: pytest.Config) -> list[str]:
     return lines
 
 
-def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
+def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
     """Warn of the shop's mistakes in a test, or fail the test, depending on the mode."""
     try:
         review(project, mode, item.nodeid, expect)

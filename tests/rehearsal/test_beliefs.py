@@ -5,8 +5,8 @@ from pathlib import Path
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, Ran, name_of
-from pytest_payment_sandbox.rehearsal.judging import Judged
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, RunResult, variation_name
+from pytest_payment_sandbox.rehearsal.judging import Verdict
 from tests.rehearsal.test_rehearsing import LOCKED, rehearsed
 from tests.support.state_files import NOON
 from tests.support.suites import suite
@@ -93,15 +93,15 @@ def test_what_is_tried_again_fails_the_second_time() -> None:
     read, second = Step("read", 1, "the read", asked), Step("read", 2, "the job's read", asked)
     tried: list[str] = []
 
-    def run(variation: ChangedSteps) -> Ran:
-        name = name_of(variation)
+    def run(variation: ChangedSteps) -> RunResult:
+        name = variation_name(variation)
         tried.append(name)
         is_lost = "webhook:1:lost" in name
         problems = (
             [BookProblem("lost", "nobody looked")] if name == "webhook:1:lost+read:2:unavailable" else []
         )
         steps = [webhook, read, second] if is_lost else [webhook, read]
-        return Ran(Judged(problems, (name,), ()), steps, [], "", "")
+        return RunResult(Verdict(problems, (name,), ()), steps, [], "", "")
 
     explored = Explorer(run, lambda: True).explore(run(()))
     assert [finding.name for finding in explored.findings] == ["webhook:1:lost+read:2:unavailable"]

@@ -4,9 +4,9 @@ import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import Glimpse, Shown, Signs, cause_of, signs_of
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, VariationSigns, cause_of, signs_of
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.exploring import Explored, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.exploring import ExplorationResult, RehearsalFinding
 from pytest_payment_sandbox.rehearsal.report import html, lines_of, report_of
 from tests.support.in_process import place
 
@@ -14,13 +14,15 @@ EARLY = "the shop marks a purchase as paid when it reads 'processing'"
 LATER = "the shop marks a purchase as paid when it reads 'completed'"
 
 
-def shown(name: str, *signs: str) -> Shown:
+def shown(name: str, *signs: str) -> VariationSigns:
     """A variation with these signs."""
     changes = [parse_changed_step(part) for part in name.split("+")]
-    return Shown(changes, frozenset(signs), {})
+    return VariationSigns(changes, frozenset(signs), {})
 
 
-def cause(kind: str, failing: list[Shown], passing: list[Shown], usual: Signs = frozenset()) -> str:
+def cause(
+    kind: str, failing: list[VariationSigns], passing: list[VariationSigns], usual: Signs = frozenset()
+) -> str:
     """The cause of a problem."""
     return cause_of(kind, failing, passing, usual)
 
@@ -75,17 +77,17 @@ def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: Paym
     assert project is not None
     order_id = place(payment_sandbox)
     entry = BookEntry("S-1", [order_id], paid=1295, shipped=1295)
-    early = Glimpse([entry], {order_id: "processing"})
-    end = Glimpse([entry], {order_id: "completed"})
+    early = BooksSnapshot([entry], {order_id: "processing"})
+    end = BooksSnapshot([entry], {order_id: "completed"})
     assert signs_of([early, end], project) == {EARLY, "the shop ships when it reads 'processing'"}
-    assert signs_of([Glimpse([entry], {})], project) == {
+    assert signs_of([BooksSnapshot([entry], {})], project) == {
         "the shop marks a purchase as paid without reading the order",
         "the shop ships without reading the order",
     }
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
     assert payment_sandbox.session.post(url, json={"amount": 1}, timeout=5).status_code == 409
     assert "the shop continues although its call was refused" in signs_of([end], project)
-    assert signs_of([Glimpse([], {order_id: "new"})], project) == {
+    assert signs_of([BooksSnapshot([], {order_id: "new"})], project) == {
         "the last status that the shop read is 'new'"
     }
     assert signs_of([], project) == frozenset()
@@ -103,6 +105,6 @@ def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words:
     """If there are any, in the text and on the page."""
     problem = BookProblem("shipped-twice", "it ships twice")
     finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
-    report = report_of("test_a_sale", Explored([finding], 3, 0, []), lambda each: "")
+    report = report_of("test_a_sale", ExplorationResult([finding], 3, 0, []), lambda each: "")
     assert f"  seen: {words}" in lines_of(report)
     assert f"<p>{words}</p>" in html([report])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.serving.realtime import monotonic_seconds
-from pytest_payment_sandbox.rehearsal.run import ALIKE_AS_IT_IS_MAX, ALIKE_MAX, RepeatedCalls
+from pytest_payment_sandbox.rehearsal.run import SAME_CALLS_BASELINE_MAX, SAME_CALLS_MAX, RepeatedCalls
 from tests.rehearsal.test_rehearsing import BOOKS, rehearsed
 from tests.support.state_files import NOON
 from tests.support.suites import suite
@@ -88,7 +88,7 @@ def test_a_loop_without_calls_is_abandoned(tmp_path: Path, loop: str) -> None:
 
 def test_a_job_that_hangs_is_abandoned(tmp_path: Path) -> None:
     """Also in the test as it is, when all that is due has happened."""
-    hangs = (
+    hang_problem = (
         BOOKS.replace("lambda: [look(", "lambda: not app.paid and [look(")
         + """
 def test_it(payment_sandbox, shop):
@@ -99,7 +99,7 @@ def test_it(payment_sandbox, shop):
     payment_sandbox.every("PT2H", wait)
 """
     )
-    code, told, printed = rehearsed(tmp_path, hangs, "--payment-rehearse-budget=1s")
+    code, told, printed = rehearsed(tmp_path, hang_problem, "--payment-rehearse-budget=1s")
     assert code == 1
     assert "without any change: the run did not finish" in told["findings"][0]["sentence"], printed
     assert "in wait" in told["findings"][0]["timeline"]
@@ -118,10 +118,10 @@ def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
 def test_a_call_is_endless_by_the_test_as_it_is() -> None:
     """A test that makes many calls may make twice as many in a variation."""
     calls = RepeatedCalls()
-    assert not any(calls.is_over("GET /a", NOON) for _ in range(2 * ALIKE_MAX))
-    assert ALIKE_AS_IT_IS_MAX > 2 * ALIKE_MAX
+    assert not any(calls.is_over("GET /a", NOON) for _ in range(2 * SAME_CALLS_MAX))
+    assert SAME_CALLS_BASELINE_MAX > 2 * SAME_CALLS_MAX
     varied = RepeatedCalls()
     varied.limit(calls.most)
-    assert not any(varied.is_over("GET /a", NOON) for _ in range(4 * ALIKE_MAX))
+    assert not any(varied.is_over("GET /a", NOON) for _ in range(4 * SAME_CALLS_MAX))
     assert varied.is_over("GET /a", NOON)
     assert not varied.is_endless

@@ -10,24 +10,24 @@ from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, kind_of_call
 
 PAID: Final = ("completed", "accepted")
-CALLS_PAID: Final = "the shop marks a purchase as paid"
+MARKS_PAID: Final = "the shop marks a purchase as paid"
 SHIPS: Final = "the shop ships"
-GOES_ON: Final = "the shop continues although its call"
-OF_UNPAID: Final = ("paid-for-nothing", "shipped-unpaid", "shown-paid")
-MOST: Final = 0.7  # minimum share of failing variations among all variations with the sign
+CONTINUES: Final = "the shop continues although its call"
+UNPAID_KINDS: Final = ("paid-for-nothing", "shipped-unpaid", "shown-paid")
+SHARE_MIN: Final = 0.7  # minimum share of failing variations among all variations with the sign
 
 Signs = frozenset[str]
 """Observations of the shop's behaviour in a run, each in one sentence."""
 
 
-class Glimpse(NamedTuple):
+class BooksSnapshot(NamedTuple):
     """A snapshot of the shop's books, and the status of each order as last read by the shop."""
 
     entries: Sequence[BookEntry]
     read: Mapping[str, str]
 
 
-class Shown(NamedTuple):
+class VariationSigns(NamedTuple):
     """A variation after its run: its changes, its signs, and the labels of its steps."""
 
     changes: Sequence[ChangedStep]
@@ -40,39 +40,41 @@ class Shown(NamedTuple):
         return {f"{each.step.partition(':')[0]} {each.change.name}" for each in self.changes}
 
 
-def signs_of(glimpses: Sequence[Glimpse], project: Project) -> Signs:
+def signs_of(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs:
     """Return the signs of a run up to the end of its test; the last snapshot is from the end of the test."""
-    if not glimpses:
+    if not snapshots:
         return frozenset()
-    end = glimpses[-1]
+    end = snapshots[-1]
     if not end.entries:
         return frozenset(f"the last status that the shop read is {status!r}" for status in end.read.values())
     problems = _failed_changes(project)
     return frozenset(
         chain(
-            _first(glimpses, lambda entry: entry.paid, CALLS_PAID),
-            _first(glimpses, lambda entry: entry.shipped, SHIPS),
-            _first(glimpses, lambda entry: entry.cancelled, "the shop cancels a purchase"),
-            _unpaid(end),
-            *(_despite(entry, problems) for entry in end.entries if entry.shipped or entry.refunded),
+            _first_occurrences(snapshots, lambda entry: entry.paid, MARKS_PAID),
+            _first_occurrences(snapshots, lambda entry: entry.shipped, SHIPS),
+            _first_occurrences(snapshots, lambda entry: entry.cancelled, "the shop cancels a purchase"),
+            _unmarked_payments(end),
+            *(_continuations(entry, problems) for entry in end.entries if entry.shipped or entry.refunded),
         )
     )
 
 
 def is_wrong(sign: str) -> bool:
     """Whether a sign is a mistake by the shop, whatever the outcome of the run."""
-    is_early = sign.startswith((CALLS_PAID, SHIPS)) and not any(repr(status) in sign for status in PAID)
-    return is_early or sign.startswith(GOES_ON)
+    is_early = sign.startswith((MARKS_PAID, SHIPS)) and not any(repr(status) in sign for status in PAID)
+    return is_early or sign.startswith(CONTINUES)
 
 
-def _first(glimpses: Sequence[Glimpse], believes: Callable[[BookEntry], object], words: str) -> Iterator[str]:
+def _first_occurrences(
+    snapshots: Sequence[BooksSnapshot], condition: Callable[[BookEntry], object], words: str
+) -> Iterator[str]:
     """Yield, for each purchase, the status last read by the shop when its entry first met a condition."""
     known: set[str] = set()
-    for glimpse in glimpses:
-        for entry in glimpse.entries:
-            if believes(entry) and entry.purchase not in known:
+    for snapshot in snapshots:
+        for entry in snapshot.entries:
+            if condition(entry) and entry.purchase not in known:
                 known.add(entry.purchase)
-                status = _last_read(entry, glimpse.read)
+                status = _last_read(entry, snapshot.read)
                 yield f"{words} " + (f"when it reads {status!r}" if status else "without reading the order")
 
 
@@ -80,7 +82,7 @@ def _last_read(entry: BookEntry, read: Mapping[str, str]) -> str | None:
     return next((read[order_id] for order_id in reversed([*read]) if order_id in entry.orders), None)
 
 
-def _unpaid(end: Glimpse) -> Iterator[str]:
+def _unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
     for entry in end.entries:
         status = _last_read(entry, end.read)
         if not entry.paid and status in PAID:
@@ -103,10 +105,10 @@ def _failed_changes(project: Project) -> dict[str, str]:
     return failed
 
 
-def _despite(entry: BookEntry, problems: Mapping[str, str]) -> Iterator[str]:
+def _continuations(entry: BookEntry, problems: Mapping[str, str]) -> Iterator[str]:
     for order_id in entry.orders:
         if order_id in problems:
-            yield f"{GOES_ON} {problems[order_id]}"
+            yield f"{CONTINUES} {problems[order_id]}"
 
 
 class Family(NamedTuple):
@@ -117,33 +119,35 @@ class Family(NamedTuple):
     kinds_min: int = 2  # minimum number of kinds of steps; below it, the smallest change explains more
 
 
-def _of(kinds: Sequence[str], *names: str) -> frozenset[str]:
+def _changes_of(kinds: Sequence[str], *names: str) -> frozenset[str]:
     return frozenset(f"{kind} {name}" for kind in kinds for name in names)
 
 
 FAMILIES: Final = (
     Family(
-        _of((WEBHOOK, PRESS, "job"), "together") | _of(("action",), "two-tabs"),
+        _changes_of((WEBHOOK, PRESS, "job"), "together") | _changes_of(("action",), "two-tabs"),
         "two of the shop's handlers run at the same moment",
     ),
     Family(
-        _of((WEBHOOK, PRESS, "job", "action"), "together", "twice", "two-tabs", "returns-first"),
+        _changes_of((WEBHOOK, PRESS, "job", "action"), "together", "twice", "two-tabs", "returns-first"),
         "the shop handles the same event twice",
     ),
     Family(
-        _of((WEBHOOK,), "lost", "late", "refused", "swapped")
-        | _of((READ,), "unavailable", "limited", "overtaken"),
+        _changes_of((WEBHOOK,), "lost", "late", "refused", "swapped")
+        | _changes_of((READ,), "unavailable", "limited", "overtaken"),
         "a status change reaches the shop late or never",
     ),
     Family(
-        _of(CALLS, "answer-lost", "unavailable", "silent", "limited", "refused"),
+        _changes_of(CALLS, "answer-lost", "unavailable", "silent", "limited", "refused"),
         "one of the shop's calls fails",
     ),
     Family(
-        _of(("action",), "short", "never", "fails", "cancels", "walks-away", "returns-unpaid", "not-settled")
-        | _of(("action",), "after-expiry", "pays-too-late", "not-approved")
-        | _of(("attempt",), "declined", "declined-later", "error", "needs-time", "charge-declined")
-        | _of((PRESS,), "another-unpaid"),
+        _changes_of(
+            ("action",), "short", "never", "fails", "cancels", "walks-away", "returns-unpaid", "not-settled"
+        )
+        | _changes_of(("action",), "after-expiry", "pays-too-late", "not-approved")
+        | _changes_of(("attempt",), "declined", "declined-later", "error", "needs-time", "charge-declined")
+        | _changes_of((PRESS,), "another-unpaid"),
         "the payment is missing or incomplete",
         kinds_min=1,
     ),
@@ -151,22 +155,24 @@ FAMILIES: Final = (
 """The families in ascending order of size."""
 
 
-def cause_of(kind: str, failing: Sequence[Shown], passing: Sequence[Shown], usual: Signs) -> str:
+def cause_of(
+    kind: str, failing: Sequence[VariationSigns], passing: Sequence[VariationSigns], usual: Signs
+) -> str:
     """Return the cause that separates failing from passing variations, or "" if there is only the change.
 
     ``kind`` is the kind of the problem, ``usual`` the signs of the unchanged test. A mistake by the shop,
     such as shipping goods for a payment in progress, explains unpaid goods even if its sign is usual.
     """
-    wrong = _wrong_way(failing) if kind in OF_UNPAID else ""
+    wrong = _shared_mistake(failing) if kind in UNPAID_KINDS else ""
     if wrong:
         return wrong
     names = set(chain.from_iterable(each.names for each in failing))
     if len(failing) < 2 or len(names) < 2:
         return ""
-    return _telling_sign(failing, passing, usual) or _family(failing)
+    return _distinguishing_sign(failing, passing, usual) or _family(failing)
 
 
-def _family(failing: Sequence[Shown]) -> str:
+def _family(failing: Sequence[VariationSigns]) -> str:
     kinds = {change.step.partition(":")[0] for each in failing for change in each.changes}
     causes = (
         each.cause
@@ -176,19 +182,23 @@ def _family(failing: Sequence[Shown]) -> str:
     return next(causes, "")
 
 
-def _wrong_way(failing: Sequence[Shown]) -> str:
+def _shared_mistake(failing: Sequence[VariationSigns]) -> str:
     """Return a mistake by the shop in all failing runs, even if the mistake is harmless in other runs."""
     wrong = [frozenset(filter(is_wrong, each.signs)) for each in failing]
     if not wrong or not all(wrong):
         return ""
     return min(
-        frozenset.intersection(*wrong), default=f"{CALLS_PAID}, or ships, before it has read a paid status"
+        frozenset.intersection(*wrong), default=f"{MARKS_PAID}, or ships, before it has read a paid status"
     )
 
 
-def _telling_sign(failing: Sequence[Shown], passing: Sequence[Shown], usual: Signs) -> str:
+def _distinguishing_sign(
+    failing: Sequence[VariationSigns], passing: Sequence[VariationSigns], usual: Signs
+) -> str:
     """Return the sign common to all failing runs and to few passing runs."""
     shared = frozenset.intersection(*(each.signs for each in failing)) - usual
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
-    good = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= MOST]
-    return min(good, key=lambda sign: (counts[sign], sign), default="")
+    candidates = [
+        sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN
+    ]
+    return min(candidates, key=lambda sign: (counts[sign], sign), default="")

@@ -19,14 +19,14 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.scenarios.variations import COSTLIEST, rehearsed
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import Shown, Signs, cause_of
+from pytest_payment_sandbox.rehearsal.causes import Signs, VariationSigns, cause_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import Judged, State
+from pytest_payment_sandbox.rehearsal.judging import State, Verdict
 
 PAIRS_MAX: Final = 200  # per test
 PAIRS_EARLY: Final = 25  # pairs that precede changes already tried at another step
-SEPARATE: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
-TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
+INDEPENDENT_KINDS: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
+REPORTED_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
 NO_THREADS: Final = (
     "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
 )
@@ -34,7 +34,7 @@ NO_THREADS: Final = (
 ChangedSteps = tuple[ChangedStep, ...]
 
 
-def name_of(variation: ChangedSteps) -> str:
+def variation_name(variation: ChangedSteps) -> str:
     """Return the name of a variation, such as ``webhook:2:twice+action:1:cancels``."""
     return "+".join(changed.name for changed in variation)
 
@@ -48,12 +48,12 @@ def parse_variation(text: str) -> ChangedSteps:
     return tuple(parse_changed_step(part) for part in text.split("+"))
 
 
-class Ran(NamedTuple):
+class RunResult(NamedTuple):
     """The result of one run of a test: its verdict, its steps, and the changes that took effect."""
 
-    judged: Judged
+    verdict: Verdict
     steps: Sequence[Step]
-    happened: Collection[ChangedStep]
+    applied: Collection[ChangedStep]
     timeline: str
     picture: str
     has_restart: bool = False
@@ -76,10 +76,10 @@ class RehearsalFinding(NamedTuple):
     @property
     def name(self) -> str:
         """The variation in the form that users type."""
-        return name_of(self.variation)
+        return variation_name(self.variation)
 
 
-class Explored(NamedTuple):
+class ExplorationResult(NamedTuple):
     """The results of one test's variations."""
 
     findings: list[RehearsalFinding]
@@ -88,11 +88,11 @@ class Explored(NamedTuple):
     notes: list[str]
     unplayed: Sequence[str] = ()
     """The reasons why the selected variation, or a part of it, was not played."""
-    alike: int = 0  # tried variations that stopped early as duplicates of an earlier run
+    duplicates: int = 0  # tried variations that stopped early as duplicates of an earlier run
     repeated: int = 0  # tried variations with the same final state as another variation
 
 
-Run = Callable[[ChangedSteps], Ran]
+Run = Callable[[ChangedSteps], RunResult]
 """Runs the test once with these changes."""
 
 
@@ -123,54 +123,54 @@ class Explorer:
         self._findings: dict[
             tuple[str, str], RehearsalFinding
         ] = {}  # by the kind and the place of the problem
-        self._tried: dict[ChangedSteps, Ran] = {}
+        self._tried: dict[ChangedSteps, RunResult] = {}
         self._usual: Signs = frozenset()  # signs of the unchanged test
-        self._ends: Counter[tuple[Sequence[str], State]] = Counter()
+        self._final_states: Counter[tuple[Sequence[str], State]] = Counter()
 
-    def explore(self, baseline: Ran) -> Explored:
+    def explore(self, baseline: RunResult) -> ExplorationResult:
         """Try all single changes, then pairs, until the time is up."""
-        known = self._begin(baseline)
+        known = self._record_baseline(baseline)
         notes: list[str] = []
         singles = self._singles(baseline, notes)
         planned = [variation for variation in self._first if set(variation) <= set(singles)]
         planned += [
             (change,) for change in singles if (change,) not in planned and _is_early(change, singles)
         ]
-        again: list[ChangedSteps] = [(change,) for change in singles if (change,) not in planned]
+        repeats: list[ChangedSteps] = [(change,) for change in singles if (change,) not in planned]
         untried = self._try_all(planned, known)
         if not untried:
-            untried = self._try_all([*self._pairs(baseline)[:PAIRS_EARLY], *again], known)
+            untried = self._try_all([*self._pairs(baseline)[:PAIRS_EARLY], *repeats], known)
         if not untried:
             untried = self._try_all(self._pairs(baseline), known)
-        return self.so_far(notes, untried)
+        return self.partial_result(notes, untried)
 
-    def so_far(self, notes: list[str], untried: int) -> Explored:
+    def partial_result(self, notes: list[str], untried: int) -> ExplorationResult:
         """Return the results so far."""
-        return Explored(
-            [self._explained(place, finding) for (_, place), finding in self._findings.items()],
+        return ExplorationResult(
+            [self._with_cause(place, finding) for (_, place), finding in self._findings.items()],
             len(self._tried),
             untried,
             notes,
-            alike=sum(ran.judged.is_alike for ran in self._tried.values()),
-            repeated=sum(count - 1 for count in self._ends.values()),
+            duplicates=sum(result.verdict.is_duplicate for result in self._tried.values()),
+            repeated=sum(count - 1 for count in self._final_states.values()),
         )
 
-    def _begin(self, baseline: Ran) -> set[str]:
+    def _record_baseline(self, baseline: RunResult) -> set[str]:
         """Record the problems of the unchanged test; return their kinds."""
-        for problem in baseline.judged.problems:
-            self._find(problem, (), baseline)
-        self._ends[baseline.judged[1:3]] += 1
-        self._usual = baseline.judged.signs
-        return {problem.kind for problem in baseline.judged.problems}
+        for problem in baseline.verdict.problems:
+            self._add_finding(problem, (), baseline)
+        self._final_states[baseline.verdict[1:3]] += 1
+        self._usual = baseline.verdict.signs
+        return {problem.kind for problem in baseline.verdict.problems}
 
-    def only(self, variation: ChangedSteps, baseline: Ran) -> Explored:
+    def explore_only(self, variation: ChangedSteps, baseline: RunResult) -> ExplorationResult:
         """Try only this variation."""
-        known = self._begin(baseline)
-        ran = self._run(variation)
-        self._find_news(variation, ran, known)
-        missed = [changed.name for changed in variation if changed not in ran.happened]
+        known = self._record_baseline(baseline)
+        result = self._run(variation)
+        self._record_news(variation, result, known)
+        missed = [changed.name for changed in variation if changed not in result.applied]
         unplayed = [f"the test has no step for {name}" for name in missed]
-        return Explored(list(self._findings.values()), 1, 0, [], unplayed)
+        return ExplorationResult(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
         """Try the planned variations; return the number of variations that exceeded the budget."""
@@ -180,7 +180,7 @@ class Explorer:
                 return len(planned) - count
             if self._is_implied(variation):
                 continue
-            self.note(variation, self._run(variation), known)
+            self.record(variation, self._run(variation), known)
         return 0
 
     def _is_implied(self, variation: ChangedSteps) -> bool:
@@ -191,52 +191,58 @@ class Explorer:
         return any(
             len(tried) == 1
             and (tried[0].step, tried[0].change.name) == (changed.step, changed.change.implied_by)
-            and not ran.judged.problems
-            for tried, ran in self._tried.items()
+            and not result.verdict.problems
+            for tried, result in self._tried.items()
         )
 
-    def note(self, variation: ChangedSteps, ran: Ran, known: Collection[str] = ()) -> None:
+    def record(self, variation: ChangedSteps, result: RunResult, known: Collection[str] = ()) -> None:
         """Record the result of a variation, without the problems of ``known`` kinds."""
-        self._tried[variation] = ran
-        if not ran.judged.is_alike:
-            self._ends[ran.judged[1:3]] += 1
-        self._find_news(variation, ran, known)
+        self._tried[variation] = result
+        if not result.verdict.is_duplicate:
+            self._final_states[result.verdict[1:3]] += 1
+        self._record_news(variation, result, known)
 
-    def _find_news(self, variation: ChangedSteps, ran: Ran, known: Collection[str]) -> None:
+    def _record_news(self, variation: ChangedSteps, result: RunResult, known: Collection[str]) -> None:
         """Record only one finding of a variation, because its other problems have the same cause."""
-        news = [problem for problem in ran.judged.problems if problem.kind not in known]
-        if news and not any(self._is_told(problem.kind, variation, ran.steps) for problem in news):
-            self._find(news[0], variation, ran)
+        new_problems = [problem for problem in result.verdict.problems if problem.kind not in known]
+        if new_problems and not any(
+            self._is_recorded(problem.kind, variation, result.steps) for problem in new_problems
+        ):
+            self._add_finding(new_problems[0], variation, result)
 
-    def _is_told(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
+    def _is_recorded(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
         """Whether a finding with the same kind and cause is recorded; pairs are compared by kind only."""
-        if len(variation) == 1 and kind not in TOLD_ONCE:
-            return (kind, _place_of(variation, steps)) in self._findings
-        return any(kind == told for told, _ in self._findings)
+        if len(variation) == 1 and kind not in REPORTED_ONCE:
+            return (kind, _place(variation, steps)) in self._findings
+        return any(kind == recorded for recorded, _ in self._findings)
 
-    def _find(self, problem: BookProblem, variation: ChangedSteps, ran: Ran) -> None:
-        cause = problem.kind, _place_of(variation, ran.steps)
+    def _add_finding(self, problem: BookProblem, variation: ChangedSteps, result: RunResult) -> None:
+        cause = problem.kind, _place(variation, result.steps)
         self._findings.setdefault(
             cause,
             RehearsalFinding(
-                problem, variation, sentence_of(problem, variation, ran.steps), ran.timeline, ran.picture
+                problem,
+                variation,
+                finding_sentence(problem, variation, result.steps),
+                result.timeline,
+                result.picture,
             ),
         )
 
-    def _explained(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
+    def _with_cause(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
         """Add the common cause of all variations with a finding to the finding."""
         if not finding.variation:
             return finding
         kind = finding.problem.kind
-        failing: dict[str, Shown] = {}
-        passing: list[Shown] = []
-        for variation, ran in self._tried.items():
-            labels = {step.name: step.label for step in ran.steps}
-            shown = Shown(variation, ran.judged.signs, labels)
-            is_there = any(problem.kind == kind for problem in ran.judged.problems)
-            if is_there and _place_of(variation, ran.steps) == place:
-                failing[name_of(variation)] = shown
-            elif not is_there:
+        failing: dict[str, VariationSigns] = {}
+        passing: list[VariationSigns] = []
+        for variation, result in self._tried.items():
+            labels = {step.name: step.label for step in result.steps}
+            shown = VariationSigns(variation, result.verdict.signs, labels)
+            has_problem = any(problem.kind == kind for problem in result.verdict.problems)
+            if has_problem and _place(variation, result.steps) == place:
+                failing[variation_name(variation)] = shown
+            elif not has_problem:
                 passing.append(shown)
         cause = cause_of(kind, list(failing.values()), passing, self._usual)
         if not cause:
@@ -244,11 +250,11 @@ class Explorer:
         return finding._replace(
             sentence=f"{cause}: {finding.problem.sentence}",
             cause=cause,
-            smallest=_in_words(finding.variation, self._tried[finding.variation].steps),
+            smallest=_describe(finding.variation, self._tried[finding.variation].steps),
             shown_by=list(failing),
         )
 
-    def _singles(self, baseline: Ran, notes: list[str]) -> list[ChangedStep]:
+    def _singles(self, baseline: RunResult, notes: list[str]) -> list[ChangedStep]:
         possible = [
             ChangedStep(step.name, change)
             for step in baseline.steps
@@ -256,11 +262,11 @@ class Explorer:
             if _is_possible(step, change, baseline)
         ]
         if any(Trait.THREADS in changed.change.traits for changed in possible) and not self._threads():
-            notes += _why_not_together(baseline)
+            notes += _threads_note(baseline)
             possible = [each for each in possible if Trait.THREADS not in each.change.traits]
-        return _most_telling_first(possible, self._fruitful)
+        return _by_priority(possible, self._fruitful)
 
-    def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
+    def _pairs(self, baseline: RunResult) -> list[ChangedSteps]:
         """Return pairs of harmless changes, the most promising pairs first."""
         known, places = rehearsed(), {step.name: place for place, step in enumerate(baseline.steps)}
         harmless = sorted(
@@ -269,31 +275,33 @@ class Explorer:
         pairs: list[ChangedSteps] = [
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
         ]
-        later = self._follow_ups(baseline, harmless)
-        ordered = sorted(dict.fromkeys([*pairs, *later]), key=lambda pair: self._suspicion(pair, later))
-        return self._varied(ordered)[:PAIRS_MAX]
+        follow_ups = self._follow_ups(baseline, harmless)
+        ordered = sorted(
+            dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._pair_rank(pair, follow_ups)
+        )
+        return self._diversify(ordered)[:PAIRS_MAX]
 
-    def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
+    def _harmless(self, baseline: RunResult) -> Iterator[ChangedStep]:
         """Yield one harmless change per final state.
 
         Usual suspects are yielded once per step, and always if the final state is the usual one: if a second
         webhook makes up for a lost one, the second webhook can be lost, too.
         """
-        ends, places = {baseline.judged[1:3]}, set()
-        for variation, ran in self._tried.items():
-            if len(variation) != 1 or ran.judged.problems:
+        final_states, places = {baseline.verdict[1:3]}, set()
+        for variation, result in self._tried.items():
+            if len(variation) != 1 or result.verdict.problems:
                 continue
-            (changed,), end = variation, ran.judged[1:3]
-            is_new = not ran.judged.is_alike and end not in ends
+            (changed,), end = variation, result.verdict[1:3]
+            is_new = not result.verdict.is_duplicate and end not in final_states
             if Trait.SUSPECT in changed.change.traits:
-                is_new = end == baseline.judged[1:3] or (changed.step, end) not in places
+                is_new = end == baseline.verdict[1:3] or (changed.step, end) not in places
             if is_new:
                 yield changed
-            if end != baseline.judged[1:3]:
-                ends.add(end)
+            if end != baseline.verdict[1:3]:
+                final_states.add(end)
                 places.add((changed.step, end))
 
-    def _varied(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
+    def _diversify(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
         """Sort pairs so that each combination of two changes occurs once before any combination repeats."""
         counts: Counter[tuple[str, ...]] = Counter()
         ranked = []
@@ -304,7 +312,7 @@ class Explorer:
             counts[names] += 1
         return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
 
-    def _follow_ups(self, baseline: Ran, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
+    def _follow_ups(self, baseline: RunResult, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
         """Return pairs whose second change affects a step that the first change causes, such as a retry.
 
         A read by a job that replaces a read by a webhook handler is such a step, too.
@@ -319,7 +327,9 @@ class Explorer:
             if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
         }
 
-    def _suspicion(self, pair: ChangedSteps, later: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
+    def _pair_rank(
+        self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]
+    ) -> tuple[int, bool, bool, int]:
         """Return the sort key of a pair: the pairs with the most usual suspects come first.
 
         Ties are broken in favour of follow-up pairs, then of changes with findings in other tests, then by
@@ -329,13 +339,13 @@ class Explorer:
         is_fruitful = any(changed.change.name in self._fruitful for changed in pair)
         return (
             unsuspected,
-            pair not in later,
+            pair not in follow_ups,
             not is_fruitful,
-            crc32(f"{self._seed} {name_of(pair)}".encode()),
+            crc32(f"{self._seed} {variation_name(pair)}".encode()),
         )
 
 
-def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
+def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
     """Sort changes: first each change at the first step of a kind, then at the other steps of that kind.
 
     Ties are broken in favour of fruitful changes, then of the costliest risks.
@@ -359,27 +369,27 @@ def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[st
 
 def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
     """Whether a change is a usual suspect, or affects the first step of its kind."""
-    alike = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
-    return Trait.SUSPECT in changed.change.traits or next(alike) == changed
+    same = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
+    return Trait.SUSPECT in changed.change.traits or next(same) == changed
 
 
 def _kind(changed: ChangedStep) -> str:
     return changed.step.partition(":")[0]
 
 
-def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+def _place(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     """Return the place of a variation; findings of one kind at the same place have the same cause."""
     labels = {step.name: step.label for step in steps}
     kinds = [(changed.step.partition(":")[0], labels.get(changed.step, "")) for changed in variation]
-    return " + ".join(f"{kind} {label}" if kind in SEPARATE else "outcome" for kind, label in kinds)
+    return " + ".join(f"{kind} {label}" if kind in INDEPENDENT_KINDS else "outcome" for kind, label in kinds)
 
 
-def _why_not_together(baseline: Ran) -> list[str]:
+def _threads_note(baseline: RunResult) -> list[str]:
     """Return a note on the skipped concurrent handlers, if the test has webhooks."""
     return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
 
 
-def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
+def _is_possible(step: Step, change: Variation, baseline: RunResult) -> bool:
     if Trait.RESTART in change.traits and not baseline.has_restart:
         return False
     if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
@@ -390,18 +400,18 @@ def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
     return can_return or Trait.RETURN not in change.traits
 
 
-def _last_webhook(baseline: Ran) -> Step | None:
+def _last_webhook(baseline: RunResult) -> Step | None:
     return next((step for step in reversed(baseline.steps) if step.kind == WEBHOOK), None)
 
 
-def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
+def finding_sentence(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
     """Describe a finding in one sentence: the change, and its effect on the shop."""
     if not variation:
         return f"without any change: {problem.sentence}"
-    return f"{_in_words(variation, steps)}: {problem.sentence}"
+    return f"{_describe(variation, steps)}: {problem.sentence}"
 
 
-def _in_words(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+def _describe(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     labels = {step.name: step.label for step in steps}
     return ", and ".join(
         each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation

@@ -19,7 +19,7 @@ from payment_sandbox.serving.threads import start
 ANSWER_SECONDS_MAX: Final = 30.0  # per question to a helper
 JUDGE_SECONDS_MAX: Final = 85.0  # until the next question or the verdict; PHP waits for 90
 OK: Final = 200
-BAD: Final = 400
+BAD_REQUEST: Final = 400
 EXPECTED: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
 
 Message = dict[str, Any]
@@ -109,7 +109,7 @@ class Conversation:
         """End the conversation: there are no more questions."""
         self._questions.put({"ask": None})
 
-    def answered(self, message: Message) -> None:
+    def receive_answer(self, message: Message) -> None:
         """Receive the answer to the last question."""
         self._answers.put(message)
 
@@ -121,10 +121,10 @@ class Conversation:
             return {"ask": None}
 
 
-class Tests(Protocol):
+class SuiteTests(Protocol):
     """The tests of one run of a suite."""
 
-    def begins(self, project_id: str, test: str) -> str:
+    def begin_test(self, project_id: str, test: str) -> str:
         """Register the project of a test; return the unique name of the test in this run.
 
         Raises:
@@ -132,7 +132,7 @@ class Tests(Protocol):
         """
         ...
 
-    def ends(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+    def end_test(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
         """Judge a test that has ended."""
         ...
 
@@ -140,7 +140,7 @@ class Tests(Protocol):
 class HelperEndpoint:
     """A local HTTP server for the helpers of one run."""
 
-    def __init__(self, tests: Tests) -> None:
+    def __init__(self, tests: SuiteTests) -> None:
         self._tests = tests
         self._lock = Lock()
         self._conversations: dict[str, Conversation] = {}
@@ -152,7 +152,7 @@ class HelperEndpoint:
                 try:
                     status, answer = OK, endpoint._answer(_read(text))
                 except ValueError as wrong:
-                    status, answer = BAD, {"error": {"type": "Rehearsal", "value": str(wrong)}}
+                    status, answer = BAD_REQUEST, {"error": {"type": "Rehearsal", "value": str(wrong)}}
                 body = json.dumps(answer).encode()
                 with suppress(OSError):  # the suite was killed
                     self.send_response(status)
@@ -181,14 +181,14 @@ class HelperEndpoint:
     def _answer(self, message: Message) -> Message:
         project_id = str(message.get("project_id", ""))
         if "begins" in message:
-            return {"test": self._tests.begins(project_id, str(message["begins"]))}
+            return {"test": self._tests.begin_test(project_id, str(message["begins"]))}
         if "ends" in message:
             return self._judge(project_id, message)
         with self._lock:
             conversation = self._conversations.get(project_id)
         if conversation is None:
             raise ValueError(f"no test of project {project_id!r} has ended yet: {EXPECTED}")
-        conversation.answered(message)
+        conversation.receive_answer(message)
         return conversation.next_question()
 
     def _judge(self, project_id: str, message: Message) -> Message:
@@ -198,7 +198,7 @@ class HelperEndpoint:
 
         def judge() -> None:
             try:
-                self._tests.ends(project_id, ending, conversation)
+                self._tests.end_test(project_id, ending, conversation)
             finally:
                 conversation.end()
 

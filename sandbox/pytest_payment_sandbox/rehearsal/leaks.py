@@ -14,7 +14,7 @@ from payment_sandbox.projects.project import Project
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 
 SQLITE: Final = b"SQLite format 3\x00"
-BESIDE: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
+LOG_SUFFIXES: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
 SECRET: Final = "secret"  # the kind of problem
 ROWS_MAX: Final = 10_000  # per table
 _FRAME: Final = re.compile(
@@ -82,8 +82,8 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
     if not isinstance(trace, Path):
         raise TypeError(f"payment_traces must list texts and file paths, not {trace!r}")
     content = trace.read_bytes()
-    beside = [trace.with_name(trace.name + suffix) for suffix in BESIDE]
-    contents = [content, *(path.read_bytes() for path in beside if path.exists())]
+    log_files = [trace.with_name(trace.name + suffix) for suffix in LOG_SUFFIXES]
+    contents = [content, *(path.read_bytes() for path in log_files if path.exists())]
     if any(_is_leaking(masking, each.decode("utf-8", errors="replace")) for each in contents):
         return True
     return content.startswith(SQLITE) and any(
@@ -95,7 +95,7 @@ def _columns(database: Path) -> Iterator[tuple[str, Column]]:
     """Yield the columns of all rows in a copy of a database, whose raw file hides numbers and split texts."""
     with TemporaryDirectory() as folder, suppress(sqlite3.Error):
         copy = Path(folder) / "copy"
-        for suffix in ("", *BESIDE):
+        for suffix in ("", *LOG_SUFFIXES):
             path = database.with_name(database.name + suffix)
             if path.exists():
                 Path(f"{copy}{suffix}").write_bytes(path.read_bytes())
@@ -106,9 +106,9 @@ def _columns(database: Path) -> Iterator[tuple[str, Column]]:
                 rows = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {ROWS_MAX}')
                 names = [column[0] for column in rows.description]
                 for row in rows:
-                    yield from zip(names, map(_readable, row), strict=True)
+                    yield from zip(names, map(_as_text, row), strict=True)
 
 
-def _readable(value: Column) -> Column:
+def _as_text(value: Column) -> Column:
     """Return integers as text: a card number can be stored as an integer."""
     return str(value) if isinstance(value, int) else value
