@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -46,6 +46,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     Trial,
     Verdict,
     VerdictsByState,
+    changes_calls,
     hang_problem,
     judge,
     judge_abandoned,
@@ -64,7 +65,15 @@ from pytest_payment_sandbox.rehearsal.report import (
     write,
 )
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, Mailbox, normalize, read_pages
+from pytest_payment_sandbox.rehearsal.showing import (
+    CustomerView,
+    Emails,
+    Mailbox,
+    failed_visits,
+    normalize,
+    page_in,
+    read_pages,
+)
 
 PROPERTY: Final = "payment_rehearsal"
 
@@ -151,6 +160,7 @@ class OneRun:
         self._books_history: list[list[BookEntry]] = []
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
+        self._failed_visits: list[BookProblem] = []
         self._hang_location = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
@@ -243,6 +253,8 @@ class OneRun:
         )
         verdict = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         verdict.problems.extend(unrelated_problems)
+        if not changes_calls(self.variation):
+            verdict.problems.extend(self._failed_visits[:1])
         expected_kinds = {f"{REVIEW_PREFIX}{rule}" for rule in expected_rules(self._item)}
         verdict.problems[:] = [problem for problem in verdict.problems if problem.kind not in expected_kinds]
         verdict.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
@@ -255,15 +267,10 @@ class OneRun:
         if project.application is None:
             return CustomerView((), emails)
         browser = project.browser(project.application)
-
-        def get(url: str) -> str | None:
-            try:
-                return browser.look(url)
-            except Exception as error:  # in production, the customer gets an error page
-                return f"{type(error).__name__}: {error}"
-
         paths = self._fixture(PAGES) or ()
-        return CustomerView(read_pages(run.project, get, paths, is_first=self._baseline is None), emails)
+        return CustomerView(
+            read_pages(run.project, partial(page_in, browser), paths, is_first=self._baseline is None), emails
+        )
 
     def check_output(self, report: pytest.TestReport) -> None:
         """Add problems for secrets in the captured logs and output of the test."""
@@ -297,8 +304,8 @@ class OneRun:
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:
-            with suppress(Exception):  # the books show the effect of the page
-                self._project.browser(self._project.application).returns(order.id, tabs)
+            browser = self._project.browser(self._project.application)
+            self._failed_visits += failed_visits(browser, order, tabs)
 
     def _observe(self) -> None:
         """Record the shop's current books, but only on the test's thread, which may own the database."""

@@ -12,7 +12,7 @@ from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import Trial, Verdict, VerdictsByState, judge
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW
-from tests.support.in_process import place
+from tests.support.in_process import place, shop_that
 
 
 class Judging:
@@ -72,6 +72,21 @@ def test_a_run_whose_change_is_still_to_come_is_played_on(judging: Judging, chan
     judging.verdict()
     assert judging.verdict(change).is_duplicate
     assert len(judging.advanced) == days
+
+
+@pytest.mark.parametrize(("status", "kinds"), [(503, []), (500, ["review HOOK-09"])])
+def test_a_run_that_is_not_played_on_may_await_a_retry(
+    payment_sandbox: PaymentSandbox, status: int, kinds: list[str]
+) -> None:
+    """A busy shop has asked for it, and the equal run was played on; an error is no such request."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ("", status)))
+    judging = Judging(payment_sandbox)
+    payment_sandbox.act(judging.order_id)
+    judging.believe(paid=1295)
+    judging.verdict()
+    second = judging.verdict("webhook:1:twice")
+    assert (second.is_duplicate, judging.advanced) == (True, [])
+    assert [problem.kind for problem in second.problems] == kinds
 
 
 def test_a_shop_that_believes_something_else_is_another_case(judging: Judging) -> None:

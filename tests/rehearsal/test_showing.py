@@ -70,6 +70,17 @@ def test_a_change_that_must_not_matter_is_not_shown() -> None:
     assert list(view_problems(now, CustomerView([page(True, None)]), TWICE, is_same_money=True)) == []
 
 
+def test_a_page_that_fails_is_a_finding_of_any_change() -> None:
+    """Unless it fails in the unchanged test, too, or is unknown there."""
+    fails = page(False, None)._replace(error="status 500")
+    before, now = CustomerView([page(True, "thank you")]), CustomerView([fails])
+    (wrong,) = view_problems(now, before, FAILS, is_same_money=False)
+    assert (wrong.kind, wrong.sentence) == ("shown-error", "the page /thanks fails: status 500")
+    assert [each.kind for each in view_problems(now, before, TWICE, is_same_money=True)] == ["shown-error"]
+    for known in (now, CustomerView()):
+        assert list(view_problems(now, known, FAILS, is_same_money=False)) == []
+
+
 def test_mails_are_counted() -> None:
     """One that comes twice or never is wrong; and one that others get who have not paid."""
     pages = [page(True, "thank you")]
@@ -180,6 +191,12 @@ def test_a_right_shop_without_books_passes(tmp_path: Path) -> None:
 
 
 MISTAKES = {
+    "fails for who has not paid": ("else 'Please pay.'", "else app.paid[0]"),
+    "fails for who is faster than the webhook": (
+        "        look(order_id)\n        return f",
+        "        app.known.remove(order_id) if order_id in app.paid else app.paid.remove(order_id)\n"
+        "        app.known.add(order_id)\n        return f",
+    ),
     "thanks everybody": ("'Thank you!' if order_id in app.paid else 'Please pay.'", "'Thank you!'"),
     "mails everybody": (
         '        answer.raise_for_status()\n        if answer.json()["status"] == "completed" and',
@@ -203,6 +220,18 @@ MISTAKES = {
             "an email once more than without the change",
         ),
         ("mails for each webhook", "django", "webhook:2:twice", "an email once more than without the change"),
+        (
+            "fails for who has not paid",
+            "django",
+            "action:1:fails",
+            "the page /thanks fails: status 500",
+        ),
+        (
+            "fails for who is faster than the webhook",
+            "django",
+            "action:1:returns-first",
+            "the page /thanks fails when the customer returns: status 500",
+        ),
         ("never looks again", "django", "webhook:1:lost+webhook:2:lost", "does not get the email"),
     ],
 )

@@ -386,12 +386,14 @@ def _review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
 
 
 def _excused(changes: Sequence[ChangedStep]) -> set[str]:
-    # an early webhook leaves the call itself unchanged
-    kinds = {step.partition(":")[0] for step, change in changes if change.effect != WEBHOOKS_FIRST}
-    excused = (
-        {UNANSWERED_RULE} if kinds & set(CALLS) else set()
-    )  # a handler whose read fails must return an error
-    return excused | (CREATED_TWICE if PRESS in kinds else set())  # resent by the customer, not by the shop
+    excused = {UNANSWERED_RULE} if changes_calls(changes) else set()  # handlers must report a failed read
+    is_pressed = any(step.startswith(PRESS) for step, _ in changes)
+    return excused | (CREATED_TWICE if is_pressed else set())  # resent by the customer, not by the shop
+
+
+def changes_calls(changes: Sequence[ChangedStep]) -> bool:
+    """Whether a call of the shop fails or has another response; an early webhook does not change the call."""
+    return any(step.startswith(CALLS) and change.effect != WEBHOOKS_FIRST for step, change in changes)
 
 
 def unrelated_mistakes(project: Project) -> list[BookProblem]:
@@ -417,7 +419,10 @@ def _deferred_attempts(project: Project, changes: Sequence[ChangedStep]) -> Set[
 
 
 def _is_accepted(delivery: Delivery) -> bool:
-    return any(each.reply.status in ACCEPTED_STATUSES and not each.is_withheld for each in delivery.tries)
+    """Whether an attempt succeeded; of a run that stops early, an equal one has made the next attempt."""
+    return delivery.state is DeliveryState.PENDING or any(
+        each.reply.status in ACCEPTED_STATUSES and not each.is_withheld for each in delivery.tries
+    )
 
 
 def _asks_for_retry(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:

@@ -13,6 +13,7 @@ import requests
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
+from pytest_payment_sandbox.rehearsal.showing import PageFailed
 
 SECONDS_MAX: Final = 20.0
 OUTPUT_MAX: Final = 300  # characters of output in an error
@@ -92,13 +93,19 @@ class ExternalBooks:
 
 
 def request_page(url: str) -> str | None:
-    """Request a page of a shop on this machine, without cookies; return None if the page does not exist."""
+    """Request a page of a shop on this machine, without cookies; return None if the page does not exist.
+
+    Raises:
+        PageFailed: the shop responds with an error.
+    """
     if urlsplit(url).hostname not in LOOPBACK:
         return None
     try:
         answer = requests.get(url, timeout=SECONDS_MAX)
     except requests.RequestException:
         return None
+    if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise PageFailed(f"status {answer.status_code}")
     return answer.text if answer.status_code == HTTPStatus.OK else None
 
 

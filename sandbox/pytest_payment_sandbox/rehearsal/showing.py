@@ -8,12 +8,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import unescape
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import Trait
+from payment_sandbox.testing.shops.browser import Browser, ErrorPage
 from pytest_payment_sandbox.rehearsal.books import BookProblem, OrderRecord, order_records
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep
 
@@ -25,6 +27,8 @@ PAGES_MAX: Final = 6  # per run
 SHOWN_MAX: Final = 80  # characters of a text
 ORDER_ID: Final = "{order_id}"
 HARMLESS: Final = Trait.AT_ONCE | Trait.AT_REST
+FAILED: Final = HTTPStatus.INTERNAL_SERVER_ERROR
+BUSY: Final = HTTPStatus.SERVICE_UNAVAILABLE
 PLACEHOLDER: Final = "#"
 DJANGO: Final = "django.core.mail"
 FLASK: Final = "flask_mail"
@@ -51,12 +55,17 @@ def _token(match: re.Match[str]) -> str:
     return f"{name[0] if name else ''}{PLACEHOLDER}"
 
 
+class PageFailed(Exception):
+    """A page failed with a 5xx status, or with an exception in this process."""
+
+
 class ShownPage(NamedTuple):
-    """A page about one order; ``text`` is None if the text differs on each request."""
+    """A page about one order; ``text`` is None if the text differs on each request, or if the page fails."""
 
     path: str
     is_paid: bool | None  # None: partially paid, or refunded
     text: str | None
+    error: str = ""
 
 
 class Emails(NamedTuple):
@@ -134,7 +143,11 @@ class CustomerView(NamedTuple):
 EMPTY_VIEW: Final = CustomerView()
 
 Get = Callable[[str], str | None]
-"""Requests a page of the shop as a customer; returns None if the page does not exist."""
+"""Requests a page of the shop as a customer; returns None if the page does not exist.
+
+Raises:
+    PageFailed: the shop responds with an error.
+"""
 
 
 def read_pages(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
@@ -148,18 +161,56 @@ def read_pages(project: Project, get: Get, paths: Iterable[str], *, is_first: bo
     ]
     pages = []
     for order, url in order_urls[:PAGES_MAX]:
+        empty = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(records, order), None)
+        pages.append(_filled(empty, get, url, twice=is_first))
+    return [page for page in pages if page is not None]
+
+
+def _filled(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | None:
+    """Request a page once or twice; return None if the page does not exist."""
+    try:
         text = _request_text(get, url)
-        if text is None:
-            continue
-        is_stable = not is_first or _request_text(get, url) == text
-        pages.append(
-            ShownPage(
-                urlsplit(url).path.replace(order.id, "…"),
-                _is_paid(records, order),
-                text if is_stable else None,
-            )
-        )
-    return pages
+        is_stable = not twice or _request_text(get, url) == text
+    except PageFailed as failed:
+        return page._replace(error=str(failed))
+    if text is None:
+        return None
+    return page._replace(text=text if is_stable else None)
+
+
+def failed_visits(browser: Browser, order: Order, tabs: int) -> list[BookProblem]:
+    """Let a customer return in the given number of tabs; find pages that fail, except with 503."""
+    if not order.return_url:
+        return []
+    try:
+        answers = browser.returns(order.id, tabs)
+        statuses = [answer.status_code for answer in answers]
+        errors = [f"status {status}" for status in statuses if status >= FAILED and status != BUSY]
+    except Exception as error:  # in production, the customer gets an error page
+        errors = [_in_short(error)]
+    path = urlsplit(order.return_url).path or "/"
+    return [
+        BookProblem("shown-error", f"the page {path} fails when the customer returns: {why}")
+        for why in errors
+    ]
+
+
+def page_in(browser: Browser, url: str) -> str | None:
+    """Request a page of a shop in this process.
+
+    Raises:
+        PageFailed: the shop responds with an error, or raises an exception.
+    """
+    try:
+        return browser.look(url)
+    except ErrorPage as page:
+        raise PageFailed(str(page)) from page
+    except Exception as error:
+        raise PageFailed(_in_short(error)) from error
+
+
+def _in_short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _request_text(get: Get, url: str) -> str | None:
@@ -190,6 +241,7 @@ def view_problems(
     the same.
     """
     yield from _same_for_non_payers(now, before)
+    yield from _failing(now, before)
     if is_same_money and changes and all(changed.change.traits & HARMLESS for changed in changes):
         yield from _differences(now, before)
 
@@ -210,6 +262,14 @@ def _same_for_non_payers(now: CustomerView, before: CustomerView) -> Iterator[Bo
         )
 
 
+def _failing(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
+    """Find pages that fail, but did not fail in the unchanged test."""
+    known = {page.path for page in before.pages if not page.error}
+    for page in now.pages:
+        if page.error and page.path in known:
+            yield BookProblem("shown-error", f"the page {page.path} fails: {page.error}")
+
+
 def _pages_of_payers(showing: CustomerView) -> set[tuple[str, str]]:
     return {(page.path, page.text) for page in showing.pages if page.is_paid and page.text}
 
@@ -222,7 +282,7 @@ def _nobody_paid(now: CustomerView, before: CustomerView) -> bool:
 def _differences(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
     if [page.path for page in now.pages] == [page.path for page in before.pages]:
         for page, known in zip(now.pages, before.pages, strict=True):
-            if known.text is not None and page.text != known.text:
+            if known.text is not None and not page.error and page.text != known.text:
                 yield BookProblem(
                     "shown-differently",
                     f"the page {page.path} shows {_shorten(page.text)} instead of {_shorten(known.text)}",

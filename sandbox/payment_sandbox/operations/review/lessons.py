@@ -72,6 +72,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "went-back": Lesson(risks.UNDONE, "go-forward-only"),
     "shown-paid": READ,
     "shown-differently": LEARN,
+    "shown-error": LEARN,
     "mailed-differently": ONCE,
     "lapsed": CAPTURE,
     "waits": Lesson(risks.STUCK, "set-time-limits"),

@@ -95,6 +95,10 @@ def bridged(application: Any) -> AsgiBridge | None:
 SHOP: Final = "http://testserver"
 
 
+class ErrorPage(Exception):
+    """The shop answers with an error; the message has the status."""
+
+
 class Browser:
     """A customer's browser in the shop, with cookies, without automatic redirects.
 
@@ -143,12 +147,18 @@ class Browser:
         )
 
     def look(self, url: str) -> str | None:
-        """Request a page without cookies or a timeline entry; return its text if the status is 200."""
+        """Request a page without cookies or a timeline entry; return its text if the status is 200.
+
+        Raises:
+            ErrorPage: the shop answers with an error (status 5xx).
+        """
         parts = urlsplit(url)
         base = f"{parts.scheme}://{parts.netloc}" if parts.netloc else SHOP
         client = Client(self._bridge or self._app, use_cookies=False)
         answer = client.get(parts.path or "/", query_string=parts.query, base_url=base)
         try:
+            if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise ErrorPage(f"status {answer.status_code}")
             return answer.text if answer.status_code == HTTPStatus.OK else None
         finally:
             answer.close()
