@@ -1,4 +1,4 @@
-"""The commands that rehearse a suite in any language, and a shop without tests."""
+"""The commands ``rehearse``, for suites in any language, and ``explore``, for shops without tests."""
 
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 @click.option(
     "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
 )
-@click.option("--test", default="", metavar="NAME", help="Rehearse only tests whose names contain this.")
+@click.option("--test", default="", metavar="NAME", help="Rehearse only tests whose names contain this text.")
 @click.option("--one", metavar="COMMAND", help="Command for a single test: 'npx vitest run -t {test}'.")
 @click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
 @click.option(
-    "--pages", multiple=True, metavar="URL", help="A page about an order: http://localhost:3000/{order_id}."
+    "--pages", multiple=True, metavar="URL", help="Page about an order: http://localhost:3000/{order_id}."
 )
-@click.option("--continue", "goes_on", is_flag=True, help="Resume the last rehearsal if it was stopped.")
+@click.option("--continue", "resumes", is_flag=True, help="Resume the last rehearsal if it was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -30,11 +30,11 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 @format_option
 @click.argument("command", nargs=-1, required=True)
 def rehearse(**options: Any) -> None:
-    """Run a suite again and again, with one thing changed at a time.
+    """Run a suite repeatedly, with one thing changed at a time.
 
-    The suite gets a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY. Each test that uses
+    The suite gets a separate server at SANDBOX_URL, with the key in SANDBOX_API_KEY. Each test that uses
     the helpers for Node or PHP has its own verdict; without the helpers, the exit code is the verdict.
-    The first run changes nothing, and must pass.
+    The first run is unchanged, and must pass.
     """
     from pytest_payment_sandbox.command_runs import rehearse_suite
 
@@ -47,22 +47,22 @@ def rehearse(**options: Any) -> None:
     "--buy",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The steps of a customer in the shop, as YAML.",
+    help="YAML file with a customer's steps in the shop.",
 )
 @click.option(
     "--sandbox",
     default="http://127.0.0.1:8080",
     show_default=True,
     metavar="URL",
-    help="Address at which the shop expects the sandbox; this command serves it there.",
+    help="Address at which this command serves the sandbox, as configured in the shop.",
 )
 @click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
-@click.option("--pages", multiple=True, metavar="URL", help="A page about an order: /sales/{order_id}.")
+@click.option("--pages", multiple=True, metavar="URL", help="Page about an order: /sales/{order_id}.")
 @click.option("--budget", default="5m", show_default=True, help="Time budget of all runs: 90s or 10m.")
 @click.option(
-    "--only", multiple=True, metavar="VARIATION", help="Play these variations only: webhook:2:twice."
+    "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
 )
-@click.option("--continue", "goes_on", is_flag=True, help="Resume the last exploration if it was stopped.")
+@click.option("--continue", "resumes", is_flag=True, help="Resume the last exploration if it was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -74,11 +74,11 @@ def rehearse(**options: Any) -> None:
 @format_option
 @click.argument("command", nargs=-1)
 def explore(**options: Any) -> None:
-    """Buy in a shop that has no tests again and again, with one thing changed at a time.
+    """Buy repeatedly in a shop without tests, with one thing changed at a time.
 
-    Either the shop is running, and uses the sandbox at the address of --sandbox with the key sandbox-key; or
-    COMMAND starts the shop, with SANDBOX_URL and SANDBOX_API_KEY. The shop's pages show how it handles each
-    change, and so do its books with --books.
+    Either the shop is running, and uses the sandbox at the address in --sandbox with the key sandbox-key; or
+    COMMAND starts the shop, with SANDBOX_URL and SANDBOX_API_KEY. The verdict on each change comes from the
+    shop's pages and, with --books, from the shop's books.
     """
     from pytest_payment_sandbox.command_runs import explore_shop
 

@@ -1,4 +1,4 @@
-"""The options of the commands."""
+"""The options of the commands ``rehearse`` and ``explore``."""
 
 import shlex
 from pathlib import Path
@@ -14,7 +14,7 @@ class SuiteOptions(NamedTuple):
     one: str | None
     books: str | None
     pages: tuple[str, ...]
-    goes_on: bool
+    resumes: bool
     report: Path | None
     as_json: bool
     form: str
@@ -22,10 +22,10 @@ class SuiteOptions(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The command as users type it."""
+        """The suite's command as users type it."""
         return shlex.join(self.command)
 
-    def again(self, test: str, variation: str) -> str:
+    def rerun_command(self, test: str, variation: str) -> str:
         """Return the command that reruns a variation of a test."""
         named = {"--test": test, "--one": self.one, "--books": self.books}
         words = [part for option, text in named.items() if text for part in (option, text)]
@@ -43,7 +43,7 @@ class ShopOptions(NamedTuple):
     pages: tuple[str, ...]
     budget: str
     only: tuple[str, ...]
-    goes_on: bool
+    resumes: bool
     report: Path
     as_json: bool
     form: str
@@ -54,11 +54,11 @@ class ShopOptions(NamedTuple):
         """The name of the exploration in reports: the shop and the steps of the purchase."""
         return f"explore --shop {self.shop} --buy {self.buy}"
 
-    def again(self, variation: str) -> str:
+    def rerun_command(self, variation: str) -> str:
         """Return the command that reruns a variation."""
         books = ["--books", self.books] if self.books else []
         pages = [part for page in self.pages for part in ("--pages", page)]
         command = ["--", *self.command] if self.command else []
-        asked = ["--shop", self.shop, "--buy", str(self.buy), "--sandbox", self.sandbox]
-        words = shlex.join([*asked, *books, *pages, *command])
+        required = ["--shop", self.shop, "--buy", str(self.buy), "--sandbox", self.sandbox]
+        words = shlex.join([*required, *books, *pages, *command])
         return f'payment-sandbox explore --only "{variation}" {words}'

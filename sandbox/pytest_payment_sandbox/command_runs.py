@@ -1,4 +1,4 @@
-"""The work of the commands: rehearse, report progress, print and save the findings, and exit."""
+"""Runs the commands: rehearses, reports progress, prints and saves the findings, and exits."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
@@ -22,112 +23,132 @@ from payment_sandbox.serving.binding import PortInUse
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Server, build
 from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
-from pytest_payment_sandbox.rehearsal.announced import Outside
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, parse_variation
-from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere
+from pytest_payment_sandbox.rehearsal.announced import ExternalSources
+from pytest_payment_sandbox.rehearsal.exploring import (
+    ChangedSteps,
+    ExplorationResult,
+    RehearsalFinding,
+    parse_variation,
+)
+from pytest_payment_sandbox.rehearsal.outside import ExternalBooks
 from pytest_payment_sandbox.rehearsal.progress import Progress
 from pytest_payment_sandbox.rehearsal.remembering import read_state, write_state
-from pytest_payment_sandbox.rehearsal.report import TestReport, Tests, lines_of, report_of, summary, write
-from pytest_payment_sandbox.rehearsal.run import check_report, seconds_of
-from pytest_payment_sandbox.rehearsal.suites import TEST, WHOLE, Plan, Suite, SuiteExplored, SuiteFails
+from pytest_payment_sandbox.rehearsal.report import (
+    TestReport,
+    TestReports,
+    lines_of,
+    report_of,
+    summary,
+    write,
+)
+from pytest_payment_sandbox.rehearsal.run import check_report, parse_seconds
+from pytest_payment_sandbox.rehearsal.suites import TEST, UNNAMED_TEST, Plan, Suite, SuiteFailed, SuiteResult
 
 if TYPE_CHECKING:
-    from pytest_payment_sandbox.rehearsal.shops import ExploredShop
+    from pytest_payment_sandbox.rehearsal.shops import ShopResult
 
 OptionValue = TypeVar("OptionValue")
 
 INTERRUPTED: Final = 130  # the exit code that shells report
-GO_ON: Final = "some variations were not tried: --continue resumes here"
+RESUME_HINT: Final = "some variations were not tried: --continue resumes with them"
 KEY: Final = "sandbox-key"
 EXTRA: Final = "pytest-payment-sandbox[explore]"
 START_SECONDS: Final = 60.0
-LOOK_SECONDS: Final = 0.1
+CHECK_SECONDS: Final = 0.1
 
 
-def rehearse_suite(asked: SuiteOptions) -> NoReturn:
+def rehearse_suite(options: SuiteOptions) -> NoReturn:
     """Rehearse a suite, and exit."""
     try:
-        shown = _rehearsed(asked)
-    except (SuiteFails, ValueError) as wrong:
+        result = _rehearse(options)
+    except (SuiteFailed, ValueError) as wrong:
         fail(str(wrong))
     except OSError as error:
-        fail(f"cannot run {asked.command[0]!r}: {error.strerror}")
-    _refuse_unplayed(asked.only, list(shown.tests.values()))
-    _finish_suite(asked, shown)
+        fail(f"cannot run {options.command[0]!r}: {error.strerror}")
+    _check_played(options.only, list(result.tests.values()))
+    _finish_suite(options, result)
 
 
-def _finish_suite(asked: SuiteOptions, shown: SuiteExplored) -> NoReturn:
+def _rerun_command(options: SuiteOptions, test: str, finding: RehearsalFinding) -> str:
+    return options.rerun_command(test, finding.name)
+
+
+def _finish_suite(options: SuiteOptions, result: SuiteResult) -> NoReturn:
     tests = [
-        report_of(name or asked.name, each, lambda finding, test=name: asked.again(test, finding.name))  # type: ignore[misc]
-        for name, each in shown.tests.items()
+        report_of(name or options.name, each, partial(_rerun_command, options, name))
+        for name, each in result.tests.items()
     ]
-    is_partial = shown.is_stopped or any(test["left"] for test in tests)
-    if not asked.only:
-        write_state(asked.name, shown.remembered if is_partial else {})
-    of = "suite" if list(shown.tests) == [WHOLE] else "test"
-    output = CommandOutput(asked.name, asked.report, JSON if asked.as_json else asked.form, of)
-    output.finish(tests, is_partial=is_partial, is_stopped=shown.is_stopped)
+    is_partial = result.is_stopped or any(test["left"] for test in tests)
+    if not options.only:
+        write_state(options.name, result.stored_variations if is_partial else {})
+    unit = "suite" if list(result.tests) == [UNNAMED_TEST] else "test"
+    output = CommandOutput(options.name, options.report, JSON if options.as_json else options.form, unit)
+    output.finish(tests, is_partial=is_partial, is_stopped=result.is_stopped)
 
 
-def _rehearsed(asked: SuiteOptions) -> SuiteExplored:
-    seconds = _checked("--budget", seconds_of, asked.budget)
-    if asked.report is not None:
-        _checked("--report", check_report, str(asked.report))
-    if asked.one is not None and TEST not in asked.one:
-        fail(f"--one takes a command with {TEST} in place of the test's name, not {asked.one!r}")
-    books = _checked("--books", BooksElsewhere, asked.books) if asked.books else None
+def _rehearse(options: SuiteOptions) -> SuiteResult:
+    seconds = _parse_option("--budget", parse_seconds, options.budget)
+    if options.report is not None:
+        _parse_option("--report", check_report, str(options.report))
+    if options.one is not None and TEST not in options.one:
+        fail(f"--one takes a command with {TEST} as a placeholder for the test's name, not {options.one!r}")
+    books = _parse_option("--books", ExternalBooks, options.books) if options.books else None
     plan = Plan(
         seconds,
-        [parse_variation(name) for name in asked.only],
-        asked.test,
-        asked.one,
-        read_state(asked.name) if asked.goes_on else {},
+        [parse_variation(name) for name in options.only],
+        options.test,
+        options.one,
+        read_state(options.name) if options.resumes else {},
     )
-    return Suite(asked.command, Outside(books, asked.pages), _progress()).explore(plan)
+    return Suite(options.command, ExternalSources(books, options.pages), _progress()).explore(plan)
 
 
-def explore_shop(asked: ShopOptions) -> NoReturn:
+def explore_shop(options: ShopOptions) -> NoReturn:
     """Explore a shop without tests, and exit."""
     try:
-        shown = _explored(asked, [parse_variation(name) for name in asked.only])
+        result = _explore(options, [parse_variation(name) for name in options.only])
     except ValueError as wrong:
         fail(str(wrong))
-    _refuse_unplayed(asked.only, [shown.explored])
-    test = report_of(asked.name, shown.explored, lambda finding: asked.again(finding.name))
-    is_partial = shown.is_stopped or bool(test["left"])
-    if not asked.only:
-        write_state(asked.name, {asked.name: shown.remembered} if is_partial else {})
-    output = CommandOutput(asked.name, asked.report, JSON if asked.as_json else asked.form, "shop")
-    output.finish([test], is_partial=is_partial, is_stopped=shown.is_stopped)
+    _check_played(options.only, [result.explored])
+    test = report_of(options.name, result.explored, lambda finding: options.rerun_command(finding.name))
+    is_partial = result.is_stopped or bool(test["left"])
+    if not options.only:
+        write_state(options.name, {options.name: result.stored_variations} if is_partial else {})
+    output = CommandOutput(options.name, options.report, JSON if options.as_json else options.form, "shop")
+    output.finish([test], is_partial=is_partial, is_stopped=result.is_stopped)
 
 
-def _explored(asked: ShopOptions, only: Sequence[ChangedSteps]) -> "ExploredShop":
-    with _explained():
-        from pytest_payment_sandbox.rehearsal.buying import BuyFails, chromium, read_buy
+def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult":
+    with _playwright_hint():
+        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, chromium, read_purchase_script
         from pytest_payment_sandbox.rehearsal.shops import ShopInBrowser
 
-    for option, url in (("--shop", asked.shop), ("--sandbox", asked.sandbox)):
+    for option, url in (("--shop", options.shop), ("--sandbox", options.sandbox)):
         if not is_server_url(url):
             fail(f"{option} takes an address such as http://localhost:3000, not {url!r}")
-    seconds = _checked("--budget", seconds_of, asked.budget)
-    _checked("--report", check_report, str(asked.report))
-    source = urljoin(f"{asked.shop}/", asked.books) if (asked.books or "").startswith("/") else asked.books
-    books = _checked("--books", BooksElsewhere, source) if source else None
-    buy = read_buy(asked.buy)
-    remembered = read_state(asked.name).get(asked.name) if asked.goes_on else None
-    with _served(asked.sandbox) as server, _running_shop(asked):
+    seconds = _parse_option("--budget", parse_seconds, options.budget)
+    _parse_option("--report", check_report, str(options.report))
+    source = (
+        urljoin(f"{options.shop}/", options.books) if (options.books or "").startswith("/") else options.books
+    )
+    books = _parse_option("--books", ExternalBooks, source) if source else None
+    buy = read_purchase_script(options.buy)
+    stored_variations = read_state(options.name).get(options.name) if options.resumes else None
+    with _serve(options.sandbox) as server, _running_shop(options):
         (project,) = server.registry.loaded()
-        shop = ShopInBrowser(asked.shop.rstrip("/"), buy, project, server.url, Outside(books, asked.pages))
+        shop = ShopInBrowser(
+            options.shop.rstrip("/"), buy, project, server.url, ExternalSources(books, options.pages)
+        )
         try:
             with chromium() as browser:
-                return shop.explore(browser, seconds, only, _progress(), remembered)
-        except BuyFails as failed:
+                return shop.explore(browser, seconds, only, _progress(), stored_variations)
+        except PurchaseFailed as failed:
             fail(str(failed))
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Exit with a hint on the installation if Playwright is missing."""
+def _playwright_hint() -> Iterator[None]:
+    """Exit with an installation hint if Playwright is missing."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -137,8 +158,8 @@ def _explained() -> Iterator[None]:
 
 
 @contextmanager
-def _served(url: str) -> Iterator[Server]:
-    """Serve a sandbox at the address where the shop expects it."""
+def _serve(url: str) -> Iterator[Server]:
+    """Serve a sandbox at the address that is configured in the shop."""
     parts = urlsplit(url)
     config = ServerConfig(
         host=parts.hostname or "127.0.0.1", port=parts.port or 80, public_url=url, clock="frozen", seed=1
@@ -152,20 +173,20 @@ def _served(url: str) -> Iterator[Server]:
 
 
 @contextmanager
-def _running_shop(asked: ShopOptions) -> Iterator[None]:
+def _running_shop(options: ShopOptions) -> Iterator[None]:
     """Check that the shop is running, or start it with the command."""
-    if not asked.command:
-        if not _answers(asked.shop):
+    if not options.command:
+        if not _is_responding(options.shop):
             fail(
-                f"--shop {asked.shop}: nothing answers; start the shop with SANDBOX_URL={asked.sandbox} "
-                f"and the key {KEY}, or add the command that starts it: -- npm start"
+                f"--shop {options.shop}: no response; start the shop with SANDBOX_URL={options.sandbox} "
+                f"and the key {KEY}, or add the command that starts the shop: -- npm start"
             )
         yield
         return
-    environment = {**os.environ, "SANDBOX_URL": asked.sandbox, "SANDBOX_API_KEY": KEY}
+    environment = {**os.environ, "SANDBOX_URL": options.sandbox, "SANDBOX_API_KEY": KEY}
     try:
         process = subprocess.Popen(
-            asked.command,
+            options.command,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -173,28 +194,28 @@ def _running_shop(asked: ShopOptions) -> Iterator[None]:
             start_new_session=True,
         )
     except OSError as error:
-        fail(f"cannot run {asked.command[0]!r}: {error.strerror}")
+        fail(f"cannot run {options.command[0]!r}: {error.strerror}")
     with process:
         try:
-            _wait_for(asked, process)
+            _wait_for(options, process)
             yield
         finally:
-            _end(process)
+            _kill_shop(process)
 
 
-def _wait_for(asked: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
-    pause, name = Event(), shlex.join(asked.command)
-    for _ in range(int(START_SECONDS / LOOK_SECONDS)):
+def _wait_for(options: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
+    pause, name = Event(), shlex.join(options.command)
+    for _ in range(int(START_SECONDS / CHECK_SECONDS)):
         if process.poll() is not None:
-            fail(f"{name}: the shop exited with code {process.returncode} before it answered")
-        if _answers(asked.shop):
+            fail(f"{name}: the shop exited with code {process.returncode} before it responded")
+        if _is_responding(options.shop):
             return
-        pause.wait(LOOK_SECONDS)
-    fail(f"{name}: nothing answers at {asked.shop} after {START_SECONDS:.0f} s")
+        pause.wait(CHECK_SECONDS)
+    fail(f"{name}: no response from {options.shop} within {START_SECONDS:.0f} s")
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the shop and the processes that it has started."""
+def _kill_shop(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the shop and its child processes."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -202,7 +223,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             process.kill()
 
 
-def _answers(url: str) -> bool:
+def _is_responding(url: str) -> bool:
     with suppress(requests.RequestException):
         requests.get(url, timeout=5, allow_redirects=False).close()
         return True
@@ -210,31 +231,31 @@ def _answers(url: str) -> bool:
 
 
 class CommandOutput(NamedTuple):
-    """The file and the format of a report."""
+    """The output of a command: the file and the format of its report."""
 
     name: str
     report: Path | None
     form: str
-    of: str  # the rehearsed unit: a test, a suite or a shop
+    unit: str  # the rehearsed unit: a test, a suite or a shop
 
-    def finish(self, tests: Tests, *, is_partial: bool, is_stopped: bool) -> NoReturn:
-        """Print and write the reports of the tests, and exit with 1 if there are findings."""
+    def finish(self, tests: TestReports, *, is_partial: bool, is_stopped: bool) -> NoReturn:
+        """Print and write the reports on the tests, and exit with 1 if there are findings."""
         if self.report is not None:
-            write(self.report, tests, self.of)
+            write(self.report, tests, self.unit)
         notes = [note for test in tests for note in test["notes"]]
-        notes += [GO_ON] if is_partial or is_stopped else []
+        notes += [RESUME_HINT] if is_partial or is_stopped else []
         notes += [f"the full report is in {self.report}"] if self.report is not None else []
         say(*self._shown(tests, notes))
         has_findings = any(test["findings"] for test in tests)
         sys.exit(INTERRUPTED if is_stopped else int(has_findings))
 
-    def _shown(self, tests: Tests, notes: Sequence[str]) -> list[str]:
-        is_test = self.of == "test"
+    def _shown(self, tests: TestReports, notes: Sequence[str]) -> list[str]:
+        is_test = self.unit == "test"
         if self.form == JSON:
-            return [json.dumps(_merged(self.name, tests) if is_test else tests[0])]
+            return [json.dumps(_merge(self.name, tests) if is_test else tests[0])]
         if self.form == TEXT:
             lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
-            return [*lines, summary(tests, self.of), *notes]
+            return [*lines, summary(tests, self.unit), *notes]
         noted = [
             Noted(
                 finding["kind"],
@@ -247,8 +268,8 @@ class CommandOutput(NamedTuple):
         return printed(noted, self.form, "rehearse")
 
 
-def _merged(name: str, tests: Tests) -> TestReport:
-    """Merge the reports of all tests; each finding names its test."""
+def _merge(name: str, tests: TestReports) -> TestReport:
+    """Merge the reports on all tests; each finding names its test."""
     return {
         "test": name,
         **{key: sum(test[key] for test in tests) for key in ("variations", "left", "alike", "repeated")},
@@ -258,7 +279,7 @@ def _merged(name: str, tests: Tests) -> TestReport:
     }
 
 
-def _refuse_unplayed(only: Sequence[str], explored: Sequence[Explored]) -> None:
+def _check_played(only: Sequence[str], explored: Sequence[ExplorationResult]) -> None:
     """Exit if a selected variation has no step in any test."""
     unplayed = [each.unplayed for each in explored]
     missed = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
@@ -267,11 +288,11 @@ def _refuse_unplayed(only: Sequence[str], explored: Sequence[Explored]) -> None:
 
 
 def _progress() -> Progress:
-    """Create the progress of a command, which goes to stderr."""
+    """Create the progress of a command, on stderr."""
     return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
 
 
-def _checked(option: str, check: Callable[[str], OptionValue], text: str) -> OptionValue:
+def _parse_option(option: str, check: Callable[[str], OptionValue], text: str) -> OptionValue:
     """Parse the text of an option; exit if it is invalid."""
     try:
         return check(text)

@@ -1,4 +1,4 @@
-"""The payment coverage of a suite: the cases that its tests met, by analogy with code coverage."""
+"""Reports the payment coverage of a suite: the cases covered by its tests, similar to code coverage."""
 
 import json
 from collections import defaultdict
@@ -31,13 +31,13 @@ TESTS_SHOWN: Final = 3
 
 
 def lines(coverage: Covered) -> list[str]:
-    """Format the matrix for a terminal: one line per row, with its missing cases."""
+    """Format the matrix for a terminal: one line per row, with the uncovered cases."""
     rows = [*coverage.methods, *coverage.others]
     width = max((len(row.title) for row in rows), default=0)
     shown = [f"  {row.title:{width}}  {_share(row):>14}{_missing(row)}" for row in rows]
     if not coverage.is_chosen:
-        shown.append("  only methods that the suite has used; set payment_methods to see all that you offer")
-    return [*shown, f"  methods, in all: {coverage.percent:.0f} %"]
+        shown.append("  only methods used by the suite; set payment_methods to list all methods of your shop")
+    return [*shown, f"  all methods: {coverage.percent:.0f} %"]
 
 
 def _share(row: CoverageGroup) -> str:
@@ -51,7 +51,7 @@ def _missing(row: CoverageGroup) -> str:
 
 
 def write(path: Path, coverage: Covered) -> None:
-    """Write the matrix into an .html or a .json file."""
+    """Write the matrix to an .html or a .json file."""
     save(path, _json(coverage) if path.suffix == JSON else html(coverage))
 
 
@@ -68,16 +68,16 @@ def _json(coverage: Covered) -> str:
 
 
 def html(coverage: Covered) -> str:
-    """Return the matrix as a page without scripts; each cell lists the tests that met it."""
+    """Return the matrix as an HTML page without scripts; each cell lists the tests that cover it."""
     heading = f"Payment coverage: {coverage.percent:.0f} %"
     return page("Payment coverage", heading, map(_section, (*coverage.methods, *coverage.others)))
 
 
 def _section(row: CoverageGroup) -> str:
-    return f"<h2>{escape(row.title)}: {_share(row)}</h2><ul>{_items(row)}</ul>"
+    return f"<h2>{escape(row.title)}: {_share(row)}</h2><ul>{_list_items(row)}</ul>"
 
 
-def _items(row: CoverageGroup) -> str:
+def _list_items(row: CoverageGroup) -> str:
     return "".join(f"<li>{_cell(name, cell)}</li>" for name, cell in row.cells.items())
 
 
@@ -92,20 +92,20 @@ def _cell(name: str, cell: CaseMet) -> str:
 
 
 PROPERTY: Final = "payment_coverage"
-TOO_LITTLE: Final = 1
+EXIT_TOO_LOW: Final = 1
 
 
-def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
-    """Add the coverage of a test's project to its report, even from a server in another process.
+def add_coverage(report: pytest.TestReport, project: "PaymentSandbox", expect: Collection[str]) -> None:
+    """Add the coverage of a test's project to the test's report, even if the server is in another process.
 
-    Mistakes against the rules in ``expect`` are intended.
+    Violations of the rules in ``expect`` are intended.
     """
     own = project.server.project_of(project.api_key)
     if own is not None:
         findings = [each for each in review(own.epoch) if each.rule not in expect]
         met, methods = met_by(own, findings), enabled_methods(own)
     else:
-        met, methods = _asked(project.client)
+        met, methods = _read_coverage(project.client)
     noted = {
         "right": sorted(list(one) for one, cell in met.items() if cell.right or cell.by_hand),
         "wrong": sorted(list(one) for one, cell in met.items() if cell.wrong),
@@ -114,7 +114,7 @@ def note(report: pytest.TestReport, project: "PaymentSandbox", expect: Collectio
     report.user_properties.append((PROPERTY, noted))
 
 
-def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
+def _read_coverage(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
     """Read the coverage of a project from its server."""
     answer = client.call("GET", "/control/coverage/")
     met = {
@@ -129,7 +129,7 @@ def _asked(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
 
 
 class CoverageOfSuite:
-    """Collects the coverage of all tests, including those on pytest-xdist workers; prints it at the end."""
+    """Collects the coverage of all tests, including tests on pytest-xdist workers, and prints the matrix."""
 
     def __init__(self, fail_under: float, file: str | None) -> None:
         self._fail_under = fail_under
@@ -154,22 +154,22 @@ class CoverageOfSuite:
         return covered(cells, self._methods)
 
     @property
-    def _is_too_little(self) -> bool:
+    def _is_too_low(self) -> bool:
         return self._covered.percent < self._fail_under
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fail a run whose coverage is too low."""
-        if self._is_too_little and not session.exitstatus:
-            session.exitstatus = TOO_LITTLE
+        if self._is_too_low and not session.exitstatus:
+            session.exitstatus = EXIT_TOO_LOW
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the matrix, and write its file."""
+        """Print the matrix, and write it to a file."""
         terminalreporter.write_line("payment coverage:")
         for line in lines(self._covered):
             terminalreporter.write_line(line)
-        if self._is_too_little:
-            terminalreporter.write_line(f"  that is below the required {self._fail_under:g} %", red=True)
+        if self._is_too_low:
+            terminalreporter.write_line(f"  this is below the required {self._fail_under:g} %", red=True)
         if self._file:
             write(Path(self._file), self._covered)
-            terminalreporter.write_line(f"  the tests of each case are in {self._file}")
+            terminalreporter.write_line(f"  {self._file} lists the tests of each case")

@@ -1,4 +1,4 @@
-"""The options of rehearsals and coverage; imports little, because every run of pytest loads it."""
+"""Options for rehearsals and coverage; has few imports, because every pytest run loads this module."""
 
 import math
 
@@ -10,7 +10,7 @@ BUDGET_SECONDS = 60.0
 
 
 def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
-    """Add the command-line flags, and the ini option."""
+    """Add the command-line options, and the ini option."""
     _add_rehearsal_options(group)
     _add_coverage_options(parser, group)
 
@@ -29,17 +29,17 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--payment-rehearse-budget",
         metavar="SECONDS",
-        help="time budget of all variations, such as 90s or 10m (default: 60s)",
+        help="time budget for all variations, such as 90s or 10m (default: 60s)",
     )
     group.addoption(
         "--payment-rehearse-continue",
         action="store_true",
-        help="resume the last rehearsal if it was stopped, without the variations it has tried",
+        help="resume the last rehearsal if it was stopped, without the variations already tried",
     )
     group.addoption(
         "--payment-rehearse-report",
         metavar="FILE",
-        help="write the findings of a rehearsal into this .html or .json file",
+        help="write the findings of a rehearsal to this .html or .json file",
     )
 
 
@@ -47,19 +47,19 @@ def _add_coverage_options(parser: pytest.Parser, group: pytest.OptionGroup) -> N
     group.addoption(
         "--payment-coverage",
         action="store_true",
-        help="report at the end which payment outcomes, webhooks, refusals and scenario rules the tests met",
+        help="list the payment outcomes, webhooks, refusals and scenario rules covered by the tests",
     )
     group.addoption(
         "--payment-coverage-report",
         metavar="FILE",
-        help="write the coverage, with the tests of each case, into an .html or .json file",
+        help="write the coverage, with the tests of each case, to this .html or .json file",
     )
     group.addoption(
         "--payment-coverage-fail-under",
         metavar="PERCENT",
-        help="fail the run if its coverage of payment methods is lower",
+        help="fail the run if its coverage of payment methods is below this percentage",
     )
-    parser.addini("payment_coverage_fail_under", "as --payment-coverage-fail-under", default="0")
+    parser.addini("payment_coverage_fail_under", "default of --payment-coverage-fail-under", default="0")
 
 
 def check_options(config: pytest.Config) -> None:
@@ -84,10 +84,10 @@ def rehearsal_seconds(config: pytest.Config) -> float:
     if text is None:
         return BUDGET_SECONDS
     with LOADING:
-        from pytest_payment_sandbox.rehearsal.run import seconds_of
+        from pytest_payment_sandbox.rehearsal.run import parse_seconds
 
     try:
-        return seconds_of(text)
+        return parse_seconds(text)
     except ValueError as wrong:
         raise pytest.UsageError(f"--payment-rehearse-budget {wrong}") from None
 
@@ -128,7 +128,7 @@ def coverage_fail_under(config: pytest.Config) -> float:
 
 
 def is_rehearsed(item: pytest.Item) -> bool:
-    """Whether a test is rehearsed, by the option or by its marker."""
+    """Whether an option or a marker selects a test for rehearsal."""
     config = item.config
     asked = ("payment_rehearse", "payment_rehearse_only", "payment_rehearse_continue")
     is_asked = any(config.getoption(name) for name in asked)

@@ -1,4 +1,4 @@
-"""Ends runs of a rehearsal that hang: first only the run, and if it does not end, the process."""
+"""Stops hanging runs of a rehearsal: first only the run, and if that fails, the process."""
 
 import os
 import sys
@@ -14,34 +14,34 @@ from payment_sandbox.testing.shops.tracebacks import location_on_thread
 
 SECONDS_MIN: Final = 5.0
 SECONDS_MAX: Final = 20.0
-TIMES_AS_LONG: Final = 4  # as the unchanged test
+BASELINE_FACTOR: Final = 4  # relative to the unchanged test
 UNWIND_SECONDS: Final = 3.0
 FRAME: Final = "  File "
 
 
-def allowed_seconds(left_seconds: float, baseline_seconds: float) -> float:
-    """Return the time limit of a run, given the rest of the budget."""
-    return min(SECONDS_MAX, max(SECONDS_MIN, left_seconds)) + TIMES_AS_LONG * baseline_seconds
+def time_limit_seconds(left_seconds: float, baseline_seconds: float) -> float:
+    """Return the time limit of a run, given the remaining budget."""
+    return min(SECONDS_MAX, max(SECONDS_MIN, left_seconds)) + BASELINE_FACTOR * baseline_seconds
 
 
-class Watch:
-    """Watches the next run of the current thread, from a separate thread.
+class Watchdog:
+    """A watchdog for the next run on the current thread, on a separate thread.
 
-    A run that takes too long is given up: its next call to the sandbox ends it. A run without calls is
-    abandoned. Both callbacks get the position of the run in the code.
+    After the time limit, ``stop_at_next_call`` makes the run stop at its next call to the sandbox; for a run
+    without calls, ``abandon`` follows. Both callbacks get the position of the run in the code.
     """
 
     def __init__(
-        self, seconds: float, give_up: Callable[[str], None], abandon: Callable[[str], None]
+        self, seconds: float, stop_at_next_call: Callable[[str], None], abandon: Callable[[str], None]
     ) -> None:
         self._seconds = seconds
-        self._give_up = give_up
+        self._stop_at_next_call = stop_at_next_call
         self._abandon = abandon
         self._is_over = Event()
         self._watched = get_ident()
         self._thread = Thread(target=self._watch, name="rehearsal watch", daemon=True)
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "Watchdog":
         start(self._thread)
         return self
 
@@ -52,26 +52,26 @@ class Watch:
     def _watch(self) -> None:
         if self._is_over.wait(self._seconds):
             return
-        self._give_up(location_on_thread(self._watched))
+        self._stop_at_next_call(location_on_thread(self._watched))
         if not self._is_over.wait(UNWIND_SECONDS):
             self._abandon(location_on_thread(self._watched))
 
 
-def last_line(place: str) -> str:
-    """Return the innermost frame of a stack in one line, such as ``File "shop.py", line 7, in look``."""
+def innermost_frame(place: str) -> str:
+    """Return the innermost frame of a stack trace in one line: ``File "shop.py", line 7, in look``."""
     frames = [line.strip() for line in place.splitlines() if line.startswith(FRAME)]
     return frames[-1] if frames else "unknown code"
 
 
 def end_process(item: pytest.Item, reports: Sequence[pytest.TestReport]) -> None:
-    """Report a test whose thread cannot be stopped, and end the process, as pytest-timeout does."""
+    """Report a test whose thread cannot be stopped, and exit the process, as pytest-timeout does."""
     config, session = item.config, item.session
     with suppress(Exception):
         config.pluginmanager.getplugin("capturemanager").suspend_global_capture(in_=True)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
-    if not hasattr(config, "workerinput"):  # pytest-xdist replaces its worker
-        session._setupstate.stack.clear()  # the fixtures of the test are in use
+    if not hasattr(config, "workerinput"):  # pytest-xdist replaces a worker
+        session._setupstate.stack.clear()  # the test still uses its fixtures
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         with suppress(Exception):
             config.hook.pytest_sessionfinish(session=session, exitstatus=session.exitstatus)

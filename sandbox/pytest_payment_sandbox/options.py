@@ -1,4 +1,4 @@
-"""The plugin's command-line flags, ini options and markers; imports little: every run of pytest loads it."""
+"""The plugin's options and markers; has few imports, because every pytest run loads this module."""
 
 import json
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ FIXTURES = (
     "module_payment_sandbox",
     "session_payment_sandbox",
 )
-FILES = (".yaml", ".yml", ".json")
+FILE_SUFFIXES = (".yaml", ".yml", ".json")
 EXPECT = "expect"
-ASKING = ("payment_intercept", "payment_scenario", "payment_settings")  # markers that configure a project
+PROJECT_MARKERS = ("payment_intercept", "payment_scenario", "payment_settings")
 MARKERS = (
-    "payment_scenario(scenario): the scenario that the test's project starts with: a name or a file",
+    "payment_scenario(scenario): the initial scenario of the test's project: a name or a file",
     "payment_settings(**settings): the settings of the test's project",
-    "payment_intercept(*urls, key=None): redirect requests to these addresses to the test's project; "
-    "key is the one that is hard-coded in the shop",
-    "payment_review(mode, expect=[rules]): off, warn or error: how to report mistakes that the review "
-    "finds in this test, except against expected rules",
+    "payment_intercept(*urls, key=None): redirect requests for these addresses to the test's project; "
+    "key is the API key that is hard-coded in the shop",
+    "payment_review(mode, expect=[rules]): off, warn or error: how to report the review's findings on "
+    "this test, except for violations of expected rules",
     "payment_webhook_sequences: run the test once per sequence in which webhooks can arrive",
     "payment_rehearse(only): rehearse this test: rerun it with one change at a time, or with this "
     'variation only, such as "webhook:2:twice"',
@@ -39,17 +39,17 @@ MARKERS = (
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add the command-line flags, and the ini options."""
+    """Add the command-line options and the ini options."""
     group = parser.getgroup("payment sandbox")
     group.addoption(
         "--payment-scenario",
         metavar="NAME",
-        help="the scenario that every project starts with, unless its test has a payment_scenario marker",
+        help="the initial scenario of every project, unless its test has a payment_scenario marker",
     )
     group.addoption(
         "--payment-review",
         choices=(OFF, WARN, ERROR),
-        help="after every test, review the shop's calls: warn of mistakes, or fail the test (error)",
+        help="after every test, review the shop's calls: warn of mistakes (warn), or fail the test (error)",
     )
     group.addoption(
         "--payment-seed",
@@ -59,13 +59,13 @@ def add_options(parser: pytest.Parser) -> None:
     )
     exploring_options.add_options(parser, group)
     parser.addini(
-        "payment_scenarios", "folders with scenario files, to use by name", type="paths", default=[]
+        "payment_scenarios", "folders of scenario files that can be used by name", type="paths", default=[]
     )
-    parser.addini("payment_scenario", "as --payment-scenario", default="")
-    parser.addini("payment_review", "as --payment-review", default=OFF)
-    parser.addini("payment_seed", "as --payment-seed", default="")
+    parser.addini("payment_scenario", "default of --payment-scenario", default="")
+    parser.addini("payment_review", "default of --payment-review", default=OFF)
+    parser.addini("payment_seed", "default of --payment-seed", default="")
     parser.addini("payment_settings", "settings of every project, one per line: mode = live", type="linelist")
-    parser.addini("payment_intercept", "addresses whose requests go to the sandbox", type="linelist")
+    parser.addini("payment_intercept", "addresses to redirect to the sandbox", type="linelist")
 
 
 def check_options(config: pytest.Config) -> None:
@@ -78,10 +78,10 @@ def check_options(config: pytest.Config) -> None:
     suite_settings(config)
     suite_seed(config)
     exploring_options.check_options(config)
-    _checked_mode(config.getini("payment_review"))
+    _check_mode(config.getini("payment_review"))
     scenario = suite_scenario(config)
-    if scenario is not None and scenario.endswith(FILES):
-        _found(Path(scenario), config.rootpath)
+    if scenario is not None and scenario.endswith(FILE_SUFFIXES):
+        _find_file(Path(scenario), config.rootpath)
 
 
 def scenario_folders(config: pytest.Config) -> list[Path]:
@@ -93,7 +93,7 @@ def scenario_folders(config: pytest.Config) -> list[Path]:
     folders = [Path(folder) for folder in config.getini("payment_scenarios")]
     for folder in folders:
         if not folder.is_dir():
-            raise pytest.UsageError(f"payment_scenarios: there is no folder {folder}")
+            raise pytest.UsageError(f"payment_scenarios: the folder {folder} does not exist")
     return folders
 
 
@@ -113,7 +113,7 @@ def suite_settings(config: pytest.Config) -> dict[str, Any]:
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
             raise pytest.UsageError(f"payment_settings takes lines such as mode = live, not {line!r}")
-        settings[name] = _value(value)
+        settings[name] = _parse_value(value)
     return settings
 
 
@@ -133,7 +133,7 @@ def suite_seed(config: pytest.Config) -> int | None:
         raise pytest.UsageError(f"payment_seed takes a number, not {text!r}") from None
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -141,27 +141,27 @@ def _value(text: str) -> Any:
 
 
 def review_mode(item: pytest.Item) -> str:
-    """Return how to report the mistakes of a test: off, warn or error.
+    """Return the mode in which to report the mistakes in a test: off, warn or error.
 
     Raises:
         pytest.UsageError: the marker or ini option has another value.
     """
-    usual: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
+    default_mode: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
     marker = item.get_closest_marker("payment_review")
     if marker is None:
-        return _checked_mode(usual)
+        return _check_mode(default_mode)
     named = {name: value for name, value in marker.kwargs.items() if name != EXPECT}
     given = [*marker.args, *named.values()]
     if len(given) > 1 or named.keys() - {"mode"} or not (given or marker.kwargs):
         raise pytest.UsageError(f"payment_review takes one of {OFF}, {WARN} and {ERROR}")
-    return _checked_mode(given[0] if given else usual)
+    return _check_mode(given[0] if given else default_mode)
 
 
-def review_expected(item: pytest.Item) -> tuple[str, ...]:
-    """Return the rules that a test breaks on purpose.
+def expected_rules(item: pytest.Item) -> tuple[str, ...]:
+    """Return the rules that a test violates on purpose.
 
     Raises:
-        pytest.UsageError: the marker does not have a list of rules of the ledger.
+        pytest.UsageError: the marker's value is not a list of rules in the ledger.
     """
     marker = item.get_closest_marker("payment_review")
     expected = marker.kwargs.get(EXPECT, ()) if marker is not None else ()
@@ -182,16 +182,16 @@ def review_expected(item: pytest.Item) -> tuple[str, ...]:
     return tuple(expected)
 
 
-def _checked_mode(mode: Any) -> str:
+def _check_mode(mode: Any) -> str:
     if mode not in (OFF, WARN, ERROR):
         raise pytest.UsageError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")
     return str(mode)
 
 
 def marked_settings(item: Any) -> dict[str, Any]:
-    """Return the settings of a test's project, from its markers; the closest marker wins.
+    """Return the settings of a test's project from the test's markers; the closest marker takes precedence.
 
-    If the suite has a seed, each test derives its own from it, so that identifiers differ between tests.
+    The seed of each test is derived from the suite's seed, if any, so that identifiers differ between tests.
 
     Raises:
         pytest.UsageError: a marker has settings without names.
@@ -213,7 +213,7 @@ def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
 
 
 def marked_scenario(item: Any) -> Any:
-    """Return the scenario of a test's project: from its marker, or from the suite, or None.
+    """Return the scenario of a test's project from the test's marker or from the suite, or None.
 
     A file can be in the current folder, or in the folder of the test.
 
@@ -223,24 +223,28 @@ def marked_scenario(item: Any) -> Any:
     marker = item.get_closest_marker("payment_scenario")
     if marker is None:
         named = suite_scenario(item.config)
-        return _found(Path(named), item.config.rootpath) if named and named.endswith(FILES) else named
+        return (
+            _find_file(Path(named), item.config.rootpath)
+            if named and named.endswith(FILE_SUFFIXES)
+            else named
+        )
     given = [*marker.args, *marker.kwargs.values()]
     if len(given) != 1 or marker.kwargs.keys() - {"name", "scenario"}:
         raise pytest.UsageError("payment_scenario takes one scenario: payment_scenario('webhook-lost')")
     (scenario,) = given
-    is_file = isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILES))
-    return _found(Path(scenario), item.path.parent) if is_file else scenario
+    is_file = isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILE_SUFFIXES))
+    return _find_file(Path(scenario), item.path.parent) if is_file else scenario
 
 
-def _found(file: Path, folder: Path) -> Path:
+def _find_file(file: Path, folder: Path) -> Path:
     for candidate in (file, folder / file):
         if candidate.is_file():
             return candidate
-    raise pytest.UsageError(f"payment_scenario: there is no file {file}, here or in {folder}")
+    raise pytest.UsageError(f"payment_scenario: there is no file {file} in the current folder or in {folder}")
 
 
 def marked_urls(item: Any) -> list[tuple[str, str | None]]:
-    """Return the addresses whose requests go to a test's project, each with the shop's hard-coded key.
+    """Return the intercepted addresses of a test, each with the shop's hard-coded key, if any.
 
     Raises:
         pytest.UsageError: the marker has an invalid argument.
@@ -255,14 +259,14 @@ def marked_urls(item: Any) -> list[tuple[str, str | None]]:
 
 
 def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
-    """Whether a marker or an option configures a project that none of the test's fixtures creates."""
-    is_asked = any(item.get_closest_marker(name) is not None for name in ASKING)
+    """Whether a marker or an option configures a project, but no fixture of the test creates a project."""
+    is_asked = any(item.get_closest_marker(name) is not None for name in PROJECT_MARKERS)
     is_asked = is_asked or bool(item.config.getini("payment_intercept"))
     return is_asked and not any(name in fixtures for name in FIXTURES)
 
 
-def asked(item: pytest.Item) -> "MarkerOptions":
-    """Return the options from a test's markers, and the suite's intercepted addresses.
+def marker_options(item: pytest.Item) -> "MarkerOptions":
+    """Return the options in a test's markers, and the suite's intercepted addresses.
 
     Raises:
         pytest.UsageError: a marker has an invalid argument.

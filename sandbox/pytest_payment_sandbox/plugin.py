@@ -1,4 +1,4 @@
-"""The sandbox's fixtures and hooks; a suite without them loads only this and three small modules."""
+"""The sandbox's fixtures and hooks; a suite that does not use them loads only four small modules."""
 
 import os
 import sys
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
-OF_REHEARSALS = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
+REHEARSAL_FIXTURES = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the command-line flags, and the ini options."""
+    """Add the command-line options and the ini options."""
     options.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, and check the options."""
+    """Register the markers, and validate the options."""
     for line in options.MARKERS:
         config.addinivalue_line("markers", line)
     options.check_options(config)
@@ -35,19 +35,19 @@ def pytest_configure(config: pytest.Config) -> None:
         with LOADING:
             from pytest_payment_sandbox.coverage import CoverageOfSuite
 
-        asked = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
-        config.pluginmanager.register(CoverageOfSuite(*asked), "payment_sandbox.coverage")
+        arguments = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
+        config.pluginmanager.register(CoverageOfSuite(*arguments), "payment_sandbox.coverage")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a marked test once per webhook sequence; give it a project if a marker sets one up."""
+    """Run a marked test once per webhook sequence; create a project if a marker configures one."""
     _add_project(metafunc.definition, metafunc.fixturenames)
     sequences.parametrize(metafunc)
     _add_rehearsal(metafunc.definition, metafunc.fixturenames)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse the marker on tests that cannot be parametrized; give other tests their project."""
+    """Reject the sequences marker on tests that cannot be parametrized; add projects to other tests."""
     sequences.refuse_unparametrized(items)
     for item in items:
         fixtures = getattr(item, "fixturenames", None)
@@ -63,7 +63,7 @@ def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
 
 def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
     if exploring_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
-        fixtures += [name for name in OF_REHEARSALS if name not in fixtures]
+        fixtures += [name for name in REHEARSAL_FIXTURES if name not in fixtures]
 
 
 def _is_mixed_in(item: pytest.Item) -> bool:
@@ -73,11 +73,11 @@ def _is_mixed_in(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
-    """A sandbox in this process on any free port, or the running one at ``SANDBOX_URL``."""
+    """A sandbox in this process on a free port, or the running sandbox at ``SANDBOX_URL``."""
     with LOADING:
-        from pytest_payment_sandbox.reports import started
+        from pytest_payment_sandbox.reports import start_server
 
-    server = started(
+    server = start_server(
         pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
     )
     yield server
@@ -103,7 +103,7 @@ def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSand
 def payment_sandbox(
     request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
 ) -> "Iterator[PaymentSandbox]":
-    """A fresh project with a frozen clock; it is deleted after the test."""
+    """A new project with a frozen clock, deleted after the test."""
     with _project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT] = project
         if exploring_options.is_rehearsed(request.node):
@@ -117,26 +117,26 @@ def payment_sandbox(
 
 @pytest.fixture
 def payment_books() -> None:
-    """The shop's books, for rehearsals: override it with a function that returns the entries."""
+    """Override this fixture to return a function that lists the shop's books, for rehearsals."""
 
 
 @pytest.fixture
 def payment_pages() -> None:
-    """The shop's pages about an order, for rehearsals: override it with a list of paths."""
+    """Override this fixture to return the paths of the shop's pages about an order, for rehearsals."""
 
 
 @pytest.fixture
 def payment_traces() -> None:
-    """The shop's stored data, for rehearsals: override it with a function that lists texts and files."""
+    """Override this fixture to return a function that lists the shop's stored data, for rehearsals."""
 
 
 @pytest.fixture
 def payment_shop_restart() -> None:
-    """The restart of the shop, for rehearsals: override it with a function that restarts it."""
+    """Override this fixture to return a function that restarts the shop, for rehearsals."""
 
 
-def _shared(scope: Literal["class", "module", "session"]) -> Any:
-    """Create a fixture: one project for all tests of a class, a module or a session."""
+def _shared_fixture(scope: Literal["class", "module", "session"]) -> Any:
+    """Create a fixture with one project for all tests of a class, a module or a session."""
 
     def shared(
         request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
@@ -148,14 +148,14 @@ def _shared(scope: Literal["class", "module", "session"]) -> Any:
     return pytest.fixture(scope=scope, name=f"{scope}_payment_sandbox")(shared)
 
 
-class_payment_sandbox = _shared("class")
-module_payment_sandbox = _shared("module")
-session_payment_sandbox = _shared("session")
+class_payment_sandbox = _shared_fixture("class")
+module_payment_sandbox = _shared_fixture("module")
+session_payment_sandbox = _shared_fixture("session")
 
 
 @pytest.fixture
 def webhook_receiver() -> "Iterator[WebhookReceiver]":
-    """A real HTTP server that records the webhooks it receives."""
+    """A real HTTP server that records received webhooks."""
     with LOADING:
         from payment_sandbox.client.receiver import WebhookReceiver
 
@@ -165,7 +165,7 @@ def webhook_receiver() -> "Iterator[WebhookReceiver]":
 
 
 def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
-    """Return the project of a test: its own, or a shared one."""
+    """Return the project of a test, which may be shared with other tests."""
     project = item.stash.get(PROJECT, None)
     if project is not None:
         return project
@@ -177,7 +177,7 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Rehearse a test if asked to."""
+    """Rehearse a test if an option or a marker selects it."""
     has_project = _is_mixed_in(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
     if not exploring_options.is_rehearsed(item) or not has_project:
         return None
@@ -189,9 +189,9 @@ def rehearsal_of(session: pytest.Session) -> Any:
     """Return the rehearsal of a session; the first call creates it."""
     if REHEARSAL not in session.stash:
         with LOADING:
-            from pytest_payment_sandbox.rehearsing import prepared
+            from pytest_payment_sandbox.rehearsing import create_rehearsal
 
-        session.stash[REHEARSAL] = prepared(session)
+        session.stash[REHEARSAL] = create_rehearsal(session)
     return session.stash[REHEARSAL]
 
 
@@ -199,25 +199,25 @@ def rehearsal_of(session: pytest.Session) -> Any:
 def pytest_runtest_call(item: pytest.Item) -> Any:
     """Review the shop's calls in a test that passed."""
     instance: Any = getattr(item, "instance", None)
-    if hasattr(instance, "_close_payment_sandbox"):  # the mixin reviews in its own clean-up
+    if hasattr(instance, "_close_payment_sandbox"):  # the mixin reviews in its clean-up
         is_marked = item.get_closest_marker("payment_review") is not None
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
-            instance.payment_review_expect = options.review_expected(item) or instance.payment_review_expect
-        instance._marker_options = options.asked(item)
+            instance.payment_review_expect = options.expected_rules(item) or instance.payment_review_expect
+        instance._marker_options = options.marker_options(item)
         return (yield)
     if exploring_options.is_rehearsed(item):
         with LOADING:
-            from pytest_payment_sandbox.rehearsing import rehearsed_call
+            from pytest_payment_sandbox.rehearsing import run_and_judge
 
-        return (yield from rehearsed_call(item))
+        return (yield from run_and_judge(item))
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := options.review_mode(item)) != options.OFF:
         with LOADING:
-            from pytest_payment_sandbox.reports import reviewed
+            from pytest_payment_sandbox.reports import review_test
 
-        reviewed(item, project, mode, options.review_expected(item))
+        review_test(item, project, mode, options.expected_rules(item))
     return outcome
 
 
@@ -227,26 +227,26 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     report = yield
     if exploring_options.is_rehearsed(item):
         with LOADING:
-            from pytest_payment_sandbox.rehearsing import is_varied
+            from pytest_payment_sandbox.rehearsing import is_variation
 
-        if is_varied(item):
+        if is_variation(item):
             return report
     project = _project_of(item)
-    if report.failed and project is not None and report.when != "teardown":  # teardown deletes it
+    if report.failed and project is not None and report.when != "teardown":  # teardown deletes the project
         with LOADING:
             from pytest_payment_sandbox.reports import add_timeline
 
         add_timeline(report, project)
     if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
         with LOADING:
-            from pytest_payment_sandbox.coverage import note
+            from pytest_payment_sandbox.coverage import add_coverage
 
-        note(report, project, options.review_expected(item))
+        add_coverage(report, project, options.expected_rules(item))
     return report
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Name the simplest failing webhook sequence of each test; summarize a rehearsal."""
+    """Print the simplest failing webhook sequence of each test, and a summary of the rehearsals."""
     sequences.summarize(terminalreporter)
     if "pytest_payment_sandbox.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
         with LOADING:

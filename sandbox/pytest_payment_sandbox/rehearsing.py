@@ -1,4 +1,4 @@
-"""Rehearses a test under pytest: runs it unchanged, then in its variations, and reports the findings."""
+"""Rehearses tests under pytest: runs each test unchanged, then in its variations, and reports findings."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Final
 from zlib import crc32
 
 import pytest
-from _pytest import runner  # as in plugins that rerun tests
+from _pytest import runner  # also used by other plugins that rerun tests
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.scenarios.variation import WEBHOOK
@@ -24,23 +24,35 @@ from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_te
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
-from pytest_payment_sandbox.hanging import SECONDS_MAX, Watch, allowed_seconds, end_process, last_line
-from pytest_payment_sandbox.options import ERROR, review_expected, review_mode
+from pytest_payment_sandbox.hanging import (
+    SECONDS_MAX,
+    Watchdog,
+    end_process,
+    innermost_frame,
+    time_limit_seconds,
+)
+from pytest_payment_sandbox.options import ERROR, expected_rules, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import Glimpse
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
+from pytest_payment_sandbox.rehearsal.exploring import (
+    ChangedSteps,
+    ExplorationResult,
+    Explorer,
+    RunResult,
+    parse_variation,
+)
 from pytest_payment_sandbox.rehearsal.judging import (
-    OF_REVIEW,
-    Ends,
-    Judged,
+    REVIEW_PREFIX,
     Trial,
+    Verdict,
+    VerdictsByState,
     changes_calls,
-    given_up,
-    hangs,
+    hang_problem,
     judge,
-    not_judged,
+    judge_abandoned,
+    judge_calls_only,
     read_books,
-    unrelated,
+    unrelated_mistakes,
 )
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
@@ -54,20 +66,20 @@ from pytest_payment_sandbox.rehearsal.report import (
 )
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
-    MailBox,
-    Mails,
-    Showing,
+    CustomerView,
+    Emails,
+    Mailbox,
     failed_visits,
-    normalized,
+    normalize,
     page_in,
-    pages_of,
+    read_pages,
 )
 
 PROPERTY: Final = "payment_rehearsal"
 
 
-def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
-    """Add the findings of a test's variations to its report; findings fail the test."""
+def add_findings(report: pytest.TestReport, explored: ExplorationResult, item: pytest.Item) -> None:
+    """Add the findings of a test's variations to the report of the test; findings fail the test."""
     test = report_of(
         item.nodeid,
         explored,
@@ -87,8 +99,8 @@ def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> No
 
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
-    """Print a summary of the rehearsals at the end of a run, and write the report."""
-    tests = _rehearsed(terminalreporter)
+    """Print a summary of the rehearsals at the end of a session, and write the report."""
+    tests = _collect_reports(terminalreporter)
     if not tests:
         return
     terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
@@ -101,7 +113,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
         terminalreporter.write_line(f"  the full report is in {file}")
 
 
-def _rehearsed(terminalreporter: Any) -> list[TestReport]:
+def _collect_reports(terminalreporter: Any) -> list[TestReport]:
     """Collect the reports of all rehearsed tests, including those of pytest-xdist workers."""
     reports = [report for group in terminalreporter.stats.values() for report in group]
     properties = [each for report in reports for each in getattr(report, "user_properties", ())]
@@ -113,167 +125,173 @@ BOOKS: Final = "payment_books"
 TRACES: Final = "payment_traces"
 PAGES: Final = "payment_pages"
 RESTART: Final = "payment_shop_restart"
-NOT_JUDGED: Final = Judged([], (), ())
-NOT_SET_UP: Final = Judged(
-    [BookProblem("not-judged", "the test was not set up, so nothing is judged")], (), ()
+NO_VERDICT: Final = Verdict([], (), ())
+SETUP_FAILED: Final = Verdict(
+    [BookProblem("not-judged", "the test's set-up failed, so nothing was judged")], (), ()
 )
 
 
 class OneRun:
-    """One run of a test: its project is rehearsed as soon as the fixture has created it."""
+    """One run of a test; the rehearsal starts as soon as a fixture has created the test's project."""
 
     def __init__(
         self,
         item: pytest.Item,
         variation: ChangedSteps = (),
         *,
-        elsewhere: bool = False,
-        works_elsewhere: bool = True,
-        baseline: Judged | None = None,
-        ends: Ends | None = None,
+        on_other_threads: bool = False,
+        works_on_other_threads: bool = True,
+        baseline: Verdict | None = None,
+        verdicts: VerdictsByState | None = None,
     ) -> None:
         self.variation = variation
         self._baseline = baseline
-        self._ends: Ends = {} if ends is None else ends
+        self._verdicts: VerdictsByState = {} if verdicts is None else verdicts
         self._item = item
-        self.judged: Judged | None = None
+        self.verdict: Verdict | None = None
         self.timeline = self.picture = ""
-        self._elsewhere = elsewhere
-        self._works_elsewhere = works_elsewhere
+        self._on_other_threads = on_other_threads
+        self._works_on_other_threads = works_on_other_threads
         self._project: PaymentSandbox | None = None
-        self._told: FixtureLookup | None = None
+        self._lookup: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
         self._has_restart = self._has_return = False
         self._thread_id = get_ident()
-        self._believed: list[list[BookEntry]] = []
-        self._glimpses: list[Glimpse] = []
-        self._mails = MailBox()
+        self._books_history: list[list[BookEntry]] = []
+        self._snapshots: list[BooksSnapshot] = []
+        self._emails = Mailbox()
         self._failed_visits: list[BookProblem] = []
-        self._hangs_at = ""  # its position in the code when it was given up
+        self._hang_location = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
-    def give_up(self, place: str) -> None:
-        """Make this run, which takes too long, end at its next call to the sandbox."""
-        self._hangs_at = place
+    def stop_at_next_call(self, place: str) -> None:
+        """Make a run that takes too long stop at its next call to the sandbox."""
+        self._hang_location = place
         if self._run is not None:
-            self._run.is_given_up = True
+            self._run.is_abandoned = True
 
-    def abandoned(self, place: str) -> Ran:
-        """Return the result of a run that never ends."""
+    def abandoned_result(self, place: str) -> RunResult:
+        """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
-        return Ran(Judged([hangs(last_line(place))], (), ()), steps, self.variation, place, "")
+        return RunResult(
+            Verdict([hang_problem(innermost_frame(place))], (), ()), steps, self.variation, place, ""
+        )
 
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
-        """Rehearse the test's project, but no further projects of the same test.
+        """Rehearse the test's project, but no other projects of the same test.
 
-        ``report`` looks up, in a test case, what fixtures provide elsewhere.
+        ``report`` looks up fixtures such as the books in a test case, which has methods instead.
         """
         own = project.server.project_of(project.api_key)
         if own is None or self._run is not None:
             return
-        self._project, self._told = project, report
+        self._project, self._lookup = project, report
         self._run = RehearsedRun(
             own,
             self.variation,
-            elsewhere=self._elsewhere,
+            on_other_threads=self._on_other_threads,
             visit=self._visit,
-            restart=self._restarted,
+            restart=self._restart_shop,
         )
-        self._run.works_elsewhere = self._works_elsewhere
-        self._run.on_act = self._mails.mark
-        self._run.on_webhook = self._glimpse
+        self._run.works_on_other_threads = self._works_on_other_threads
+        self._run.on_act = self._emails.mark_first_action
+        self._run.on_webhook = self._take_snapshot
         if self._baseline is not None:
             self._run.calls.limit(self._baseline.most_calls)
-            self._run.pace.known_busy = self._baseline.busy
+            self._run.pace.baseline_busy = self._baseline.busy
         project._on_action = self._observe
         own.rehearse(self._run)
-        set_submission_choice(self._pressed)
+        set_submission_choice(self._vary_submission)
 
     def ended(self, failure: BaseException | None) -> None:
         """Judge the run after the end of its test."""
         set_submission_choice(None)
         self._has_restart = self._fixture(RESTART) is not None
         project, run = self._project, self._run
-        if project is None or run is None or self.judged is not None:
+        if project is None or run is None or self.verdict is not None:
             return
         self._has_return = project.application is not None
-        self.judged = self._ended(project, run, failure)
-        if not self.judged.problems:
+        self.verdict = self._judge_or_abandon(project, run, failure)
+        if not self.verdict.problems:
             return
-        self.timeline = self._hangs_at  # the timeline of a hanging run can be very long
-        if not self._hangs_at:
+        self.timeline = self._hang_location  # the timeline of a hanging run may be very long
+        if not self._hang_location:
             self.timeline = f"{project.timeline()}{_changed_at(run)}"
             self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
 
-    def _ended(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
-        """Judge a run; if it was given up or cannot be judged, that is its only problem."""
+    def _judge_or_abandon(
+        self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
+    ) -> Verdict:
+        """Judge a run; if it was abandoned or cannot be judged, return this as its only problem."""
         try:
-            if not self._hangs_at:
+            if not self._hang_location:
                 with self.watch():
                     return self._judge(project, run, failure)
         except (Exception, EndlessRun) as error:
-            if not self.variation and not self._hangs_at:  # it fails the unchanged test
+            if not self.variation and not self._hang_location:  # an error fails the unchanged test
                 raise
-            if not self._hangs_at:
-                return not_judged(run, error)
-        run.is_given_up = False
-        return given_up(run, last_line(self._hangs_at))
+            if not self._hang_location:
+                return judge_calls_only(run, error)
+        run.is_abandoned = False
+        return judge_abandoned(run, innermost_frame(self._hang_location))
 
-    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
+    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Verdict:
         is_strict = not self.variation and review_mode(self._item) == ERROR
-        besides = unrelated(run.project) if is_strict else []  # before the judgement advances the clock
-        why = None if failure is None else f"{type(failure).__name__}: {failure}"
+        unrelated_problems = (
+            unrelated_mistakes(run.project) if is_strict else []
+        )  # read before the judgement advances the clock
+        reason = None if failure is None else f"{type(failure).__name__}: {failure}"
         trial = Trial(
             run,
             self.variation,
-            why,
+            reason,
             self._baseline,
-            self._believed,
-            self._ends,
-            lambda: self._look(project, run),
-            self._glimpses,
+            self._books_history,
+            self._verdicts,
+            lambda: self._read_view(project, run),
+            self._snapshots,
         )
-        judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
-        judged.problems.extend(besides)
+        verdict = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
+        verdict.problems.extend(unrelated_problems)
         if not changes_calls(self.variation):
-            judged.problems.extend(self._failed_visits[:1])
-        meant = {f"{OF_REVIEW}{rule}" for rule in review_expected(self._item)}
-        judged.problems[:] = [problem for problem in judged.problems if problem.kind not in meant]
-        judged.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
-        return judged
+            verdict.problems.extend(self._failed_visits[:1])
+        expected_kinds = {f"{REVIEW_PREFIX}{rule}" for rule in expected_rules(self._item)}
+        verdict.problems[:] = [problem for problem in verdict.problems if problem.kind not in expected_kinds]
+        verdict.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
+        return verdict
 
-    def _look(self, project: PaymentSandbox, run: RehearsedRun) -> Showing:
-        """Look at the shop's pages and mails as its customers do."""
-        mails = Mails(list(map(normalized, self._mails.texts())), self._mails.early)
-        self._mails.close()
+    def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
+        """Read the shop's pages and emails as its customers do."""
+        emails = Emails(list(map(normalize, self._emails.texts())), self._emails.early)
+        self._emails.close()
         if project.application is None:
-            return Showing((), mails)
+            return CustomerView((), emails)
         browser = project.browser(project.application)
         paths = self._fixture(PAGES) or ()
-        return Showing(
-            pages_of(run.project, partial(page_in, browser), paths, is_first=self._baseline is None), mails
+        return CustomerView(
+            read_pages(run.project, partial(page_in, browser), paths, is_first=self._baseline is None), emails
         )
 
-    def read(self, report: pytest.TestReport) -> None:
-        """Look for secrets in the captured logs and output of the test."""
-        if self.judged is not None:
+    def check_output(self, report: pytest.TestReport) -> None:
+        """Add problems for secrets in the captured logs and output of the test."""
+        if self.verdict is not None:
             texts = [text for name, text in report.sections if name.startswith("Captured")]
-            self.judged.problems.extend(self.leaks(texts))
+            self.verdict.problems.extend(self.leaks(texts))
 
     def leaks(self, texts: Sequence[str]) -> list[BookProblem]:
-        """Find secrets in the logs and in the captured output."""
+        """Find secrets in logs and captured output."""
         return leaks_in_output(self._run.project, texts) if self._run is not None else []
 
     @property
-    def ran(self) -> Ran:
+    def result(self) -> RunResult:
         """The result of the run."""
         run = self._run
-        if run is None or self.judged is None:
-            return Ran(NOT_SET_UP if self.variation else NOT_JUDGED, [], [], "", "")
-        return Ran(
-            self.judged,
+        if run is None or self.verdict is None:
+            return RunResult(SETUP_FAILED if self.variation else NO_VERDICT, [], [], "", "")
+        return RunResult(
+            self.verdict,
             run.steps,
-            run.happened,
+            run.applied,
             self.timeline,
             self.picture,
             has_restart=self._has_restart,
@@ -281,7 +299,7 @@ class OneRun:
             has_customers=True,
         )
 
-    def _pressed(self, method: str, path: str, has_number: bool) -> Submission | None:
+    def _vary_submission(self, method: str, path: str, has_number: bool) -> Submission | None:
         return self._run.press(method, path, has_number=has_number) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
@@ -290,31 +308,31 @@ class OneRun:
             self._failed_visits += failed_visits(browser, order, tabs)
 
     def _observe(self) -> None:
-        """Record the shop's current books, on the test's thread only, which may own the database."""
+        """Record the shop's current books, but only on the test's thread, which may own the database."""
         if get_ident() == self._thread_id:
             with suppress(Exception):  # in the middle of a test, the books may be unreadable
-                self._believed.append(read_books(self._fixture(BOOKS))[0])
+                self._books_history.append(read_books(self._fixture(BOOKS))[0])
 
-    def _glimpse(self) -> None:
-        """Record the shop's books before a webhook; only the causes of findings need them."""
-        if self._run is not None and get_ident() == self._thread_id and self.judged is None:
+    def _take_snapshot(self) -> None:
+        """Record the shop's books before a webhook, for the causes of findings."""
+        if self._run is not None and get_ident() == self._thread_id and self.verdict is None:
             with suppress(Exception):  # in the middle of a request, the books may be unreadable
                 entries = read_books(self._fixture(BOOKS))[0]
-                self._glimpses.append(Glimpse(entries, dict(self._run.statuses)))
+                self._snapshots.append(BooksSnapshot(entries, dict(self._run.statuses)))
 
-    def _restarted(self) -> None:
+    def _restart_shop(self) -> None:
         restart = self._fixture(RESTART)
         if restart is not None:
             restart()
 
     def _fixture(self, name: str) -> Any:
-        if self._told is not None:
-            return self._told(name)
+        if self._lookup is not None:
+            return self._lookup(name)
         return getattr(self._item, "funcargs", {}).get(name)
 
 
 def _changed_at(run: RehearsedRun) -> str:
-    """Return the location of the changed call in the shop, as a line after the timeline."""
+    """Return the location of the changed call in the shop, as an additional line of the timeline."""
     if run.changed_at is None:
         return ""
     file, line = run.changed_at
@@ -322,15 +340,15 @@ def _changed_at(run: RehearsedRun) -> str:
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:
-    with suppress(Exception):  # an error of a handler: the test has ended
+    with suppress(Exception):  # errors of handlers are ignored, because the test has ended
         project.clock.advance(to=until, timeout_seconds=20)
 
 
 RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
 
 
-def is_varied(item: pytest.Item) -> bool:
-    """Whether the current run of a test is a variation, whose own report is not shown."""
+def is_variation(item: pytest.Item) -> bool:
+    """Whether the current run of a test is a variation, whose report is not shown."""
     run = item.stash.get(RUN, None)
     return run is not None and bool(run.variation)
 
@@ -339,7 +357,7 @@ STOPPED: Final = "the rehearsal was stopped; --payment-rehearse-continue resumes
 
 
 def _progress_of(config: pytest.Config) -> Progress:
-    """Create the progress of all rehearsals of a session: lines on the terminal, unless pytest is quiet."""
+    """Create the progress of a session's rehearsals, on the terminal unless pytest is quiet."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
     is_quiet = terminal is None or config.getoption("verbose") < 0
 
@@ -351,15 +369,15 @@ def _progress_of(config: pytest.Config) -> Progress:
     return Progress(write, is_quiet=is_quiet)
 
 
-class RehearsedItem:
-    """The rehearsals of all tests of a session."""
+class SessionRehearsal:
+    """The rehearsals of all tests in a session."""
 
     def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
         self._until_seconds = monotonic_seconds() + budget_seconds
         self._only = only
-        self._left_items = 0
-        goes_on = bool(config.getoption("payment_rehearse_continue"))
-        self._memory = PytestMemory(getattr(config, "cache", None), goes_on=goes_on)
+        self._remaining_items = 0
+        resumes = bool(config.getoption("payment_rehearse_continue"))
+        self._memory = PytestMemory(getattr(config, "cache", None), resumes=resumes)
         self._progress = _progress_of(config)
         self._budget_seconds = budget_seconds
         self._is_stopped = False
@@ -369,63 +387,64 @@ class RehearsedItem:
 
     def expect(self, count: int) -> None:
         """Share the budget among this many tests."""
-        self._left_items = max(1, count)
+        self._remaining_items = max(1, count)
         left = duration(self._budget_seconds)
-        tests = "1 test" if self._left_items == 1 else f"{self._left_items} tests"
-        self._progress.say(f"{tests} in at most {left}; Ctrl-C stops, --payment-rehearse-continue resumes")
+        tests = "1 test" if self._remaining_items == 1 else f"{self._remaining_items} tests"
+        resume = "Ctrl-C stops, --payment-rehearse-continue resumes"
+        self._progress.write_line(f"rehearses {tests} in at most {left}; {resume}")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """Run a test unchanged and in its variations, and report it once."""
+        """Run a test unchanged and in its variations, and report the test once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         runs = _Runs(item)
-        reports, ran = runs.as_it_is()
+        reports, result = runs.run_unchanged()
         explored = None
-        if all(report.passed for report in reports) and ran.steps:
-            _take_time(item)
-            explored = self._explored(item, runs, ran)
-        self._left_items -= 1
-        reports += _end_shared(item, nextitem)
+        if all(report.passed for report in reports) and result.steps:
+            _cancel_timeout(item)
+            explored = self._explore(item, runs, result)
+        self._remaining_items -= 1
+        reports += _teardown_shared(item, nextitem)
         for report in reports:
             if explored is not None and report.when == "call":
-                tell(report, explored, item)
+                add_findings(report, explored, item)
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if self._is_stopped:
             raise KeyboardInterrupt
 
-    def _explored(self, item: pytest.Item, runs: "_Runs", baseline: Ran) -> Explored:
+    def _explore(self, item: pytest.Item, runs: "_Runs", baseline: RunResult) -> ExplorationResult:
         now = monotonic_seconds()
-        runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
+        runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._remaining_items)
         tried = TriedVariations(baseline, self._memory.tried(item.nodeid))
 
-        def run(variation: ChangedSteps) -> Ran:
-            ran = tried.run(variation, runs.varied)
-            self._problems |= {(item.nodeid, problem.kind) for problem in ran.judged.problems[:1]}
-            self._progress.note(len(self._problems), self._until_seconds, item.name)
-            return ran
+        def run(variation: ChangedSteps) -> RunResult:
+            result = tried.run(variation, runs.run_variation)
+            self._problems |= {(item.nodeid, problem.kind) for problem in result.verdict.problems[:1]}
+            self._progress.record(len(self._problems), self._until_seconds, item.name)
+            return result
 
         runs.explorer = explorer = Explorer(
             run,
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
-            first=self._failed_before(item),
-            threads=lambda: runs.works_elsewhere,
+            first=self._previously_failed(item),
+            threads=lambda: runs.works_on_other_threads,
             fruitful=self._fruitful,
         )
-        only = self._only or _only_of(item)
+        only = self._only or _marked_variation(item)
         if only:
-            return explorer.only(only, tried.baseline)
+            return explorer.explore_only(only, tried.baseline)
         try:
-            runs.listen(baseline)
+            runs.look_for_leaks(baseline)
             explored = explorer.explore(tried.baseline)
         except KeyboardInterrupt:
             self._is_stopped = True
-            explored = explorer.so_far([STOPPED], 0)
-        self._memory.remember(item.nodeid, explored, tried, is_stopped=self._is_stopped)
+            explored = explorer.partial_result([STOPPED], 0)
+        self._memory.store(item.nodeid, explored, tried, is_stopped=self._is_stopped)
         self._fruitful |= {each.change.name for finding in explored.findings for each in finding.variation}
         return explored
 
-    def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:
+    def _previously_failed(self, item: pytest.Item) -> list[ChangedSteps]:
         variations = []
         for text in self._memory.failed(item.nodeid):
             with suppress(ValueError):  # the name is from another release
@@ -433,17 +452,17 @@ class RehearsedItem:
         return variations
 
 
-def _only_of(item: pytest.Item) -> ChangedSteps:
+def _marked_variation(item: pytest.Item) -> ChangedSteps:
     """Return the variation that the marker of a test selects.
 
     Raises:
-        pytest.UsageError: it is not a variation.
+        pytest.UsageError: the marker's value is not a variation.
     """
     marker = item.get_closest_marker("payment_rehearse")
-    return _parsed(marker.kwargs.get("only"), item.nodeid) if marker is not None else ()
+    return _parse_variation(marker.kwargs.get("only"), item.nodeid) if marker is not None else ()
 
 
-def _parsed(text: str | None, source: str) -> ChangedSteps:
+def _parse_variation(text: str | None, source: str) -> ChangedSteps:
     try:
         return parse_variation(text) if text else ()
     except ValueError as wrong:
@@ -451,82 +470,88 @@ def _parsed(text: str | None, source: str) -> ChangedSteps:
 
 
 class _Runs:
-    """The runs of one test, each under a watch that gives up a hanging run."""
+    """The runs of one test, each under a watchdog that abandons a hanging run."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self._reports: list[pytest.TestReport] = []
-        self._baseline: Ran | None = None
+        self._baseline: RunResult | None = None
         self._baseline_seconds = 0.0
-        self._ends: Ends = {}
+        self._verdicts: VerdictsByState = {}
         self.until_seconds = 0.0
         self.explorer: Explorer | None = None
 
-    def as_it_is(self) -> tuple[list[pytest.TestReport], Ran]:
-        """Run the unchanged test; only its judgement is watched, which has no other time limit."""
+    def run_unchanged(self) -> tuple[list[pytest.TestReport], RunResult]:
+        """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
         begun_seconds = monotonic_seconds()
-        run = OneRun(self._item, ends=self._ends)
-        run.watch = lambda: Watch(SECONDS_MAX, run.give_up, lambda place: self._abandon(run, place))
-        self._reports, ran = _once(self._item, run)
-        self._baseline = ran
+        run = OneRun(self._item, verdicts=self._verdicts)
+        run.watch = lambda: Watchdog(
+            SECONDS_MAX, run.stop_at_next_call, lambda place: self._abandon(run, place)
+        )
+        self._reports, result = _run_once(self._item, run)
+        self._baseline = result
         self._baseline_seconds = monotonic_seconds() - begun_seconds
-        return list(self._reports), ran
+        return list(self._reports), result
 
-    def varied(self, variation: ChangedSteps) -> Ran:
+    def run_variation(self, variation: ChangedSteps) -> RunResult:
         """Run a variation of the test."""
         is_early = any(each.change.effect == WEBHOOKS_FIRST for each in variation)
         run = OneRun(
             self._item,
             variation,
-            works_elsewhere=not is_early or self.works_elsewhere,
-            baseline=self._baseline.judged if self._baseline is not None else None,
-            ends=self._ends,
+            works_on_other_threads=not is_early or self.works_on_other_threads,
+            baseline=self._baseline.verdict if self._baseline is not None else None,
+            verdicts=self._verdicts,
         )
-        return self._watched(run)[1]
+        return self._run_watched(run)[1]
 
-    def _watched(self, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
+    def _run_watched(self, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
         left_seconds = self.until_seconds - monotonic_seconds()
-        limit_seconds = allowed_seconds(left_seconds, self._baseline_seconds)
-        with Watch(limit_seconds, run.give_up, lambda place: self._abandon(run, place)):
-            return _once(self._item, run)
+        limit_seconds = time_limit_seconds(left_seconds, self._baseline_seconds)
+        with Watchdog(limit_seconds, run.stop_at_next_call, lambda place: self._abandon(run, place)):
+            return _run_once(self._item, run)
 
-    def listen(self, baseline: Ran) -> None:
-        """Look for secrets in logs of all levels, in a run that serves no other purpose."""
+    def look_for_leaks(self, baseline: RunResult) -> None:
+        """Look for secrets in logs of all levels, in a separate run."""
         run = OneRun(self._item)
         with all_logs() as texts:
-            self._watched(run)
-        if all(problem.kind != SECRET for problem in baseline.judged.problems):
-            baseline.judged.problems.extend(run.leaks(texts))
+            self._run_watched(run)
+        if all(problem.kind != SECRET for problem in baseline.verdict.problems):
+            baseline.verdict.problems.extend(run.leaks(texts))
 
     @cached_property
-    def works_elsewhere(self) -> bool:
+    def works_on_other_threads(self) -> bool:
         """Whether the shop's handlers work on threads other than the test's; False without webhooks."""
         baseline = self._baseline
         if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
             return False
-        reports, ran = self._watched(OneRun(self._item, elsewhere=True))
+        reports, result = self._run_watched(OneRun(self._item, on_other_threads=True))
         if any(report.failed for report in reports):
             return False
-        return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)
+        return (result.verdict.problems, result.verdict.state) == (
+            baseline.verdict.problems,
+            baseline.verdict.state,
+        )
 
     def _abandon(self, run: OneRun, place: str) -> None:
-        """Report the findings so far, on the thread of a watch, and end the process."""
-        ran = run.abandoned(place)
-        explorer = self.explorer or Explorer(lambda variation: ran, lambda: False)
-        explorer.note(run.variation, ran)
+        """Report the findings so far, on the watchdog's thread, and exit the process."""
+        result = run.abandoned_result(place)
+        explorer = self.explorer or Explorer(lambda variation: result, lambda: False)
+        explorer.record(run.variation, result)
         items = self._item.session.items
         skipped = len(items) - items.index(self._item) - 1
-        explored = explorer.so_far([ABANDONED.format(count=skipped)], 0)
+        explored = explorer.partial_result([ABANDONED.format(count=skipped)], 0)
         if not self._reports:
             self._reports = [_failed_call(self._item)]
         for report in self._reports:
             if report.when == "call":
-                tell(report, explored, self._item)
+                add_findings(report, explored, self._item)
         end_process(self._item, self._reports)
 
 
 ABANDONED: Final = (
-    "the run ended: code that hangs without a call cannot be stopped; {count} later tests were not run"
+    "the session was aborted, because code that hangs without a call cannot be stopped; "
+    "tests not run: {count}"
 )
 
 
@@ -534,14 +559,14 @@ def _failed_call(item: pytest.Item) -> pytest.TestReport:
     return pytest.TestReport(item.nodeid, item.location, {}, "failed", None, "call")
 
 
-def prepared(session: pytest.Session) -> RehearsedItem:
+def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
     """Create the rehearsal of a session from its options.
 
     Raises:
         pytest.UsageError: the selected variation is invalid.
     """
-    only = _parsed(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
-    rehearsal = RehearsedItem(
+    only = _parse_variation(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
+    rehearsal = SessionRehearsal(
         session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
     )
     workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
@@ -549,8 +574,8 @@ def prepared(session: pytest.Session) -> RehearsedItem:
     return rehearsal
 
 
-def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Judge a run once the test has ended, whether it passed or not."""
+def run_and_judge(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Run a test, and judge the run whether the test passes or fails."""
     run = item.stash.get(RUN, None)
     try:
         outcome = yield
@@ -563,8 +588,8 @@ def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
     return outcome
 
 
-def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
-    """Run a test once with new function fixtures; fixtures with a wider scope are reused."""
+def _run_once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
+    """Run a test once with new function-scoped fixtures; reuse fixtures with a wider scope."""
     item.stash[RUN] = run
     initialize: Any = getattr(item, "_initrequest", None)
     if initialize is not None:
@@ -574,21 +599,21 @@ def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]
         set_current_test(run)
         reports.append(runner.call_and_report(item, "call", log=False))
         set_current_test(None)
-        run.read(reports[-1])
+        run.check_output(reports[-1])
     parent: Any = item.parent
     reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))
-    return reports, run.ran
+    return reports, run.result
 
 
-def _take_time(item: pytest.Item) -> None:
-    """Cancel the time limit of pytest-timeout for a test: all its variations take longer."""
+def _cancel_timeout(item: pytest.Item) -> None:
+    """Cancel pytest-timeout's limit for a test, because its variations take longer."""
     cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
     if cancel is not None:
         cancel(item=item)
 
 
-def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """Tear down the fixtures that no later test needs; return a report if that fails."""
+def _teardown_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """Tear down the fixtures that no later test needs; return a report if the teardown fails."""
     teardown = runner.CallInfo.from_call(
         lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown"
     )

@@ -1,4 +1,4 @@
-"""The reports of the plugin: timelines of failed tests, reviews, and problems with the server."""
+"""Reports of the plugin: timelines of failed tests, reviews, and problems with the server."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
 
 
-def started(config: pytest.Config, base_url: str | None, control_token: str | None) -> PaymentSandboxServer:
-    """Create the server of a session from its options; a problem becomes a message without a traceback."""
+def start_server(
+    config: pytest.Config, base_url: str | None, control_token: str | None
+) -> PaymentSandboxServer:
+    """Create the server of a session from its options; report problems without a traceback."""
     try:
         return PaymentSandboxServer(
             base_url,
@@ -28,14 +30,14 @@ def started(config: pytest.Config, base_url: str | None, control_token: str | No
     except SandboxNotFound as missing:
         problem = str(missing)
     except Invalid as invalid:
-        problem = "\n".join(_wrong_files(config)) or str(invalid)
+        problem = "\n".join(_file_mistakes(config)) or str(invalid)
     pytest.fail(problem, pytrace=False)
 
 
-def _wrong_files(config: pytest.Config) -> list[str]:
+def _file_mistakes(config: pytest.Config) -> list[str]:
     """Return the mistakes in the scenario files of the suite's folders, with their positions."""
     with LOADING:
-        from payment_sandbox.operations.review_scenario import check_file  # few suites need them
+        from payment_sandbox.operations.review_scenario import check_file  # needed only for invalid scenarios
         from payment_sandbox.scenarios.catalogue import scenario_files
 
     lines: list[str] = []
@@ -48,8 +50,8 @@ def _wrong_files(config: pytest.Config) -> list[str]:
     return lines
 
 
-def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
-    """Warn of the shop's mistakes in a test, or fail the test."""
+def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
+    """Warn of the shop's mistakes in a test, or fail the test, depending on the mode."""
     try:
         review(project, mode, item.nodeid, expect)
         return

@@ -1,4 +1,4 @@
-"""The sequences in which webhooks can arrive, and tests that run once per sequence."""
+"""Runs tests once per sequence in which webhooks can arrive."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ MARKER = "payment_webhook_sequences"
 
 def _sequences() -> "dict[str, tuple[VariationOffer, ...]]":
     with LOADING:
-        from payment_sandbox.scenarios.variations import sequences  # imported late: the plugin stays light
+        from payment_sandbox.scenarios.variations import sequences  # imported late to keep the plugin light
 
     return sequences()
 
@@ -41,7 +41,7 @@ def _test_id(sequence: str) -> str:
 
 
 def refuse_unparametrized(items: list[pytest.Item]) -> None:
-    """Refuse the marker on tests that cannot be parametrized.
+    """Reject the marker on tests that cannot be parametrized.
 
     Raises:
         pytest.UsageError: a marked test cannot be parametrized.
@@ -72,7 +72,7 @@ def arrange(project: "PaymentSandbox", callspec: Any) -> None:
 
 
 def summarize(terminalreporter: Any) -> None:
-    """Name the simplest failing sequence of each failed test."""
+    """Print the simplest failing sequence of each failed test."""
     smallest: dict[str, int] = {}
     failed = [each for each in terminalreporter.stats.get("failed", ()) if _test_id("") in each.nodeid]
     names = list(_sequences()) if failed else []
@@ -82,4 +82,4 @@ def summarize(terminalreporter: Any) -> None:
             if re.search(rf"(?:^|-){re.escape(_test_id(name))}(?:-|$)", rest.rstrip("]")):
                 smallest[test] = min(rank, smallest.get(test, rank))
     for test, rank in smallest.items():
-        terminalreporter.write_line(f"{test}: the simplest webhook sequence that fails is: {names[rank]}")
+        terminalreporter.write_line(f"{test}: the simplest failing webhook sequence is: {names[rank]}")

@@ -52,4 +52,4 @@ def test_its_shop_survives_its_last_step(skill: str, tmp_path: Path) -> None:
     test.write_text(plain.replace(job, ""))
     ran = run_command(command, tmp_path)
     assert ran.returncode == 1
-    assert "the customer paid €12.95, but the shop does not call it paid" in ran.stdout, ran.stdout[-3000:]
+    assert "the customer paid €12.95, but the shop does not mark it as paid" in ran.stdout, ran.stdout[-3000:]

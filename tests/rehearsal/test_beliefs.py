@@ -5,8 +5,8 @@ from pathlib import Path
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, Ran, name_of
-from pytest_payment_sandbox.rehearsal.judging import Judged
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, RunResult, variation_name
+from pytest_payment_sandbox.rehearsal.judging import Verdict
 from tests.rehearsal.test_rehearsing import LOCKED, rehearsed
 from tests.support.state_files import NOON
 from tests.support.suites import suite
@@ -45,7 +45,9 @@ def test_an_answer_that_was_overtaken_takes_nothing_back(tmp_path: Path) -> None
     (finding,) = told["findings"]
     assert code == 1
     assert "got a stale response: " in finding["sentence"], printed
-    assert "the shop called it paid, and later did not, although it has €12.95" in finding["sentence"]
+    assert (
+        "the shop marked it as paid and later no longer did, although it kept €12.95" in finding["sentence"]
+    )
     assert finding["lesson"].endswith("/docs/mistakes/#go-forward-only")
     assert rehearsed(tmp_path, THANKS + COMES_BACK, only)[:2] == (0, {**told, "findings": []})
 
@@ -63,11 +65,12 @@ def payment_traces(payment_sandbox, tmp_path):
     code, told, printed = rehearsed(tmp_path, leaking, "--payment-rehearse-budget=2s")
     assert code == 1
     sentences = [finding["sentence"] for finding in told["findings"]]
-    assert sentences == ["as it is: the shop's stored data contains a key, a card number or a CVC"], printed
+    leak = "without any change: the shop's stored data contains a key, a card number or a CVC"
+    assert sentences == [leak], printed
     clean = leaking.replace("payment_sandbox.api_key.encode()", "b'none'")
     assert rehearsed(tmp_path, clean, "--payment-rehearse-budget=2s")[0] == 0
     wrong = suite(tmp_path, clean.replace('["a plain text", ', "[7, "), "--payment-rehearse")
-    assert "payment_traces must list texts and paths of files, not 7" in wrong.stdout
+    assert "payment_traces must list texts and file paths, not 7" in wrong.stdout
 
 
 def test_a_test_that_lets_days_pass_is_not_blamed(tmp_path: Path) -> None:
@@ -80,7 +83,7 @@ def test_a_test_that_lets_days_pass_is_not_blamed(tmp_path: Path) -> None:
     assert (code, told["findings"]) == (0, []), printed
     short = AUTHORIZES.replace("P14D", "P1D") + COMES_BACK
     code, told, printed = rehearsed(tmp_path, short, only)
-    assert "the authorization ran out before the shop shipped" in told["findings"][0]["sentence"], printed
+    assert "the authorization expired before the shop shipped" in told["findings"][0]["sentence"], printed
 
 
 def test_what_is_tried_again_fails_the_second_time() -> None:
@@ -90,15 +93,15 @@ def test_what_is_tried_again_fails_the_second_time() -> None:
     read, second = Step("read", 1, "the read", asked), Step("read", 2, "the job's read", asked)
     tried: list[str] = []
 
-    def run(variation: ChangedSteps) -> Ran:
-        name = name_of(variation)
+    def run(variation: ChangedSteps) -> RunResult:
+        name = variation_name(variation)
         tried.append(name)
         is_lost = "webhook:1:lost" in name
         problems = (
             [BookProblem("lost", "nobody looked")] if name == "webhook:1:lost+read:2:unavailable" else []
         )
         steps = [webhook, read, second] if is_lost else [webhook, read]
-        return Ran(Judged(problems, (name,), ()), steps, [], "", "")
+        return RunResult(Verdict(problems, (name,), ()), steps, [], "", "")
 
     explored = Explorer(run, lambda: True).explore(run(()))
     assert [finding.name for finding in explored.findings] == ["webhook:1:lost+read:2:unavailable"]

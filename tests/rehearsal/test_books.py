@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
-from pytest_payment_sandbox.rehearsal.books import Truth, compare, missed, truths_of, unpaid, went_back
+from pytest_payment_sandbox.rehearsal.books import (
+    OrderRecord,
+    compare,
+    find_reversals,
+    missed_authorizations,
+    order_records,
+    paid_without_payment,
+)
 from pytest_payment_sandbox.rehearsal.judging import read_books
 
 
@@ -14,15 +21,15 @@ def entry(**fields: Any) -> BookEntry:
     return BookEntry(**{"purchase": "S-1", "orders": ["a", "b"], "amount": 1000, "paid": 1000, **fields})
 
 
-def truth(order_id: str = "a", **fields: Any) -> Truth:
+def record(order_id: str = "a", **fields: Any) -> OrderRecord:
     """What the service knows of an order: paid, unless something else is said."""
     known = {"status": "completed", "received": 1000, "authorized": 0, "capturable": False, "refunded": 0}
-    return Truth(order_id, **{**known, **fields})
+    return OrderRecord(order_id, **{**known, **fields})
 
 
-def kinds(entries: list[BookEntry], *truths: Truth) -> list[str]:
+def kinds(entries: list[BookEntry], *records: OrderRecord) -> list[str]:
     """The kinds of problems."""
-    return [problem.kind for problem in compare(entries, {truth.order_id: truth for truth in truths})]
+    return [problem.kind for problem in compare(entries, {record.order_id: record for record in records})]
 
 
 @pytest.mark.parametrize(
@@ -41,39 +48,39 @@ def kinds(entries: list[BookEntry], *truths: Truth) -> list[str]:
 )
 def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> None:
     """Nothing is wrong, as far as it can be told."""
-    assert kinds([entry(**believed)], truth(**known)) == []
+    assert kinds([entry(**believed)], record(**known)) == []
 
 
 @pytest.mark.parametrize(
     ("believed", "known", "kind", "words"),
     [
-        ({"shipped": 1000}, {"received": 600}, "shipped-unpaid", "€10.00 were shipped, and only €6.00"),
+        ({"shipped": 1000}, {"received": 600}, "shipped-unpaid", "€10.00 were shipped, but only €6.00"),
         ({"shipped": 1000}, {"received": 0, "authorized": 1000}, "shipped-unpaid", "nothing was received"),
-        ({"shipped": 2000}, {"received": 2000}, "shipped-twice", "but only €10.00 were bought"),
-        ({}, {"received": 0}, "paid-for-nothing", "nobody paid"),
-        ({"paid": 0}, {}, "payment-missed", "paid €10.00, but the shop does not call it paid"),
-        ({"refunded": 5}, {"refunded": 4}, "refunds-differ", "refunded €0.05, but the customer got €0.04"),
-        ({"cancelled": True}, {}, "cancelled-but-kept", "but keeps €10.00"),
+        ({"shipped": 2000}, {"received": 2000}, "shipped-twice", "but the purchase costs only €10.00"),
+        ({}, {"received": 0}, "paid-for-nothing", "no payment was made"),
+        ({"paid": 0}, {}, "payment-missed", "paid €10.00, but the shop does not mark it as paid"),
+        ({"refunded": 5}, {"refunded": 4}, "refunds-differ", "€0.05, but the customer received €0.04"),
+        ({"cancelled": True}, {}, "cancelled-but-kept", "but kept €10.00"),
     ],
 )
 def test_books_that_differ(believed: dict[str, Any], known: dict[str, Any], kind: str, words: str) -> None:
     """Each in a sentence about its effect."""
-    (problem,) = compare([entry(**believed)], {"a": truth(**known)})
+    (problem,) = compare([entry(**believed)], {"a": record(**known)})
     assert (problem.kind, words in problem.sentence) == (kind, True), problem
 
 
 def test_a_purchase_that_is_paid_twice() -> None:
     """With two of its orders."""
-    assert kinds([entry()], truth("a"), truth("b")) == ["paid-twice"]
-    assert kinds([entry(refunded=1000)], truth("a"), truth("b", refunded=1000)) == []
-    reserved = truth("b", received=0, authorized=1000, capturable=True)
-    assert kinds([entry()], truth("a"), reserved) == ["paid-twice"]
+    assert kinds([entry()], record("a"), record("b")) == ["paid-twice"]
+    assert kinds([entry(refunded=1000)], record("a"), record("b", refunded=1000)) == []
+    reserved = record("b", received=0, authorized=1000, capturable=True)
+    assert kinds([entry()], record("a"), reserved) == ["paid-twice"]
 
 
 def test_money_for_an_order_that_the_shop_does_not_know() -> None:
     """It was created, and the response was lost."""
-    assert kinds([], truth()) == ["unknown-money"]
-    assert kinds([], truth(received=0)) == []
+    assert kinds([], record()) == ["unknown-money"]
+    assert kinds([], record(received=0)) == []
 
 
 def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: PaymentSandbox) -> None:
@@ -85,20 +92,24 @@ def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: Paymen
     payment_sandbox.act(order_id)
     project = payment_sandbox.server.project_of(payment_sandbox.api_key)
     assert project is not None
-    assert truths_of(project)[order_id].capturable
+    assert order_records(project)[order_id].capturable
     payment_sandbox.session.delete(f"{url}{order_id}/")
-    assert not truths_of(project)[order_id].capturable
+    assert not order_records(project)[order_id].capturable
 
 
 def test_an_authorization_that_the_shop_does_not_know() -> None:
     """It is missed while it can still be captured."""
-    authorized = {"a": truth(received=0, authorized=1000, capturable=True)}
-    assert [problem.kind for problem in missed([entry(paid=0)], authorized)] == ["payment-missed"]
-    assert missed([entry()], authorized) == []
-    unknown = missed([], authorized)
+    authorized = {"a": record(received=0, authorized=1000, capturable=True)}
+    assert [problem.kind for problem in missed_authorizations([entry(paid=0)], authorized)] == [
+        "payment-missed"
+    ]
+    assert missed_authorizations([entry()], authorized) == []
+    unknown = missed_authorizations([], authorized)
     assert [problem.kind for problem in unknown] == ["unknown-money"]
-    assert unpaid([entry()], authorized) == []
-    assert [problem.kind for problem in unpaid([entry()], {"a": truth(received=0)})] == ["paid-for-nothing"]
+    assert paid_without_payment([entry()], authorized) == []
+    assert [problem.kind for problem in paid_without_payment([entry()], {"a": record(received=0)})] == [
+        "paid-for-nothing"
+    ]
 
 
 @pytest.mark.parametrize("wrong", ["S-1", {"purchase": "S-1"}, {"purchase": "S-1", "orders": [], "payed": 5}])
@@ -110,19 +121,21 @@ def test_an_entry_has_known_fields(wrong: Any) -> None:
 
 def went(before: dict[str, Any], now: dict[str, Any], **known: Any) -> list[str]:
     """What is wrong with what a shop has believed first and then."""
-    problems = went_back([[entry(**before)], [], [entry(**now)]], {"a": truth(**known)})
+    problems = find_reversals([[entry(**before)], [], [entry(**now)]], {"a": record(**known)})
     assert problems == []  # nothing was told in between
     return [
-        problem.sentence for problem in went_back([[entry(**before)], [entry(**now)]], {"a": truth(**known)})
+        problem.sentence
+        for problem in find_reversals([[entry(**before)], [entry(**now)]], {"a": record(**known)})
     ]
 
 
 def test_what_was_believed_stays_true() -> None:
     """Unless the money was given back."""
     assert went({}, {"paid": 0}) == [
-        "S-1: the shop called it paid, and later did not, although it has €10.00"
+        "S-1: the shop marked it as paid and later no longer did, although it kept €10.00"
     ]
-    assert went({"shipped": 1000}, {"shipped": 400}) == ["S-1: shipped goods went from €10.00 down to €4.00"]
+    fell = "S-1: the value of the shipped goods fell from €10.00 to €4.00"
+    assert went({"shipped": 1000}, {"shipped": 400}) == [fell]
     assert went({}, {"paid": 0}, refunded=1000) == []
     assert went({}, {"paid": 0}, received=0, authorized=1000) == []
     assert went({}, {"paid": 0, "cancelled": True}) == []

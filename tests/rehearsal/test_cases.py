@@ -62,7 +62,7 @@ def test_a_mistake_is_found(tmp_path: Path) -> None:
     code, told, printed = rehearsed(tmp_path, HASTY, only)
     (finding,) = told["findings"]
     assert code == 1
-    words = "the customer paid €12.95, but the shop does not call it paid"
+    words = "the customer paid €12.95, but the shop does not mark it as paid"
     assert finding["sentence"].endswith(words), printed
     assert "is completed" in finding["timeline"]
     assert rehearsed(tmp_path, CASES, only)[1]["findings"] == []

@@ -4,23 +4,25 @@ import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import Glimpse, Shown, Signs, cause_of, signs_of
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, VariationSigns, cause_of, signs_of
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.exploring import Explored, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.exploring import ExplorationResult, RehearsalFinding
 from pytest_payment_sandbox.rehearsal.report import html, lines_of, report_of
 from tests.support.in_process import place
 
-EARLY = "the shop calls a purchase paid when it reads 'processing'"
-LATER = "the shop calls a purchase paid when it reads 'completed'"
+EARLY = "the shop marks a purchase as paid when it reads 'processing'"
+LATER = "the shop marks a purchase as paid when it reads 'completed'"
 
 
-def shown(name: str, *signs: str) -> Shown:
+def shown(name: str, *signs: str) -> VariationSigns:
     """A variation with these signs."""
     changes = [parse_changed_step(part) for part in name.split("+")]
-    return Shown(changes, frozenset(signs), {})
+    return VariationSigns(changes, frozenset(signs), {})
 
 
-def cause(kind: str, failing: list[Shown], passing: list[Shown], usual: Signs = frozenset()) -> str:
+def cause(
+    kind: str, failing: list[VariationSigns], passing: list[VariationSigns], usual: Signs = frozenset()
+) -> str:
     """The cause of a problem."""
     return cause_of(kind, failing, passing, usual)
 
@@ -40,7 +42,7 @@ def test_the_statuses_may_differ() -> None:
     """The shop has read another one each time, and none that means paid."""
     new = EARLY.replace("processing", "new")
     told = cause("paid-for-nothing", [shown("action:1:short", EARLY), shown("action:1:never", new)], [])
-    assert told == "the shop calls a purchase paid, or ships, before it has read that it is paid"
+    assert told == "the shop marks a purchase as paid, or ships, before it has read a paid status"
 
 
 def test_what_passing_variations_have_explains_nothing() -> None:
@@ -58,10 +60,10 @@ def test_alike_variations_have_a_cause_in_common() -> None:
     unpaid = [shown("action:1:fails"), shown("action:1:cancels")]
     both = "two of the shop's handlers run at the same moment"
     assert cause("shipped-twice", [together, shown("action:1:two-tabs")], []) == both
-    assert cause("shipped-twice", [together, twice], []) == "the shop gets the same twice"
+    assert cause("shipped-twice", [together, twice], []) == "the shop handles the same event twice"
     assert cause("shipped-twice", [together, shown("create:1:silent")], []) == ""
     assert cause("shipped-twice", [twice, shown("webhook:2:together")], []) == "", "the change says more"
-    assert cause("paid-for-nothing", unpaid, []) == "nobody pays, or not all"
+    assert cause("paid-for-nothing", unpaid, []) == "the payment is missing or incomplete"
 
 
 def test_a_single_change_is_its_own_cause() -> None:
@@ -75,17 +77,19 @@ def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: Paym
     assert project is not None
     order_id = place(payment_sandbox)
     entry = BookEntry("S-1", [order_id], paid=1295, shipped=1295)
-    early = Glimpse([entry], {order_id: "processing"})
-    end = Glimpse([entry], {order_id: "completed"})
+    early = BooksSnapshot([entry], {order_id: "processing"})
+    end = BooksSnapshot([entry], {order_id: "completed"})
     assert signs_of([early, end], project) == {EARLY, "the shop ships when it reads 'processing'"}
-    assert signs_of([Glimpse([entry], {})], project) == {
-        "the shop calls a purchase paid without reading its order",
-        "the shop ships without reading its order",
+    assert signs_of([BooksSnapshot([entry], {})], project) == {
+        "the shop marks a purchase as paid without reading the order",
+        "the shop ships without reading the order",
     }
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
     assert payment_sandbox.session.post(url, json={"amount": 1}, timeout=5).status_code == 409
-    assert "the shop goes on although its call was refused" in signs_of([end], project)
-    assert signs_of([Glimpse([], {order_id: "new"})], project) == {"the shop has last read 'new'"}
+    assert "the shop continues although its call was refused" in signs_of([end], project)
+    assert signs_of([BooksSnapshot([], {order_id: "new"})], project) == {
+        "the last status that the shop read is 'new'"
+    }
     assert signs_of([], project) == frozenset()
 
 
@@ -101,6 +105,6 @@ def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words:
     """If there are any, in the text and on the page."""
     problem = BookProblem("shipped-twice", "it ships twice")
     finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
-    report = report_of("test_a_sale", Explored([finding], 3, 0, []), lambda each: "")
+    report = report_of("test_a_sale", ExplorationResult([finding], 3, 0, []), lambda each: "")
     assert f"  seen: {words}" in lines_of(report)
     assert f"<p>{words}</p>" in html([report])

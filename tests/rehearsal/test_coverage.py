@@ -140,7 +140,7 @@ def test_it_is_told_at_the_end(tmp_path: Path) -> None:
     ran = suite(tmp_path, TESTS, "--payment-coverage", "--payment-coverage-report=out.json", "-n2")
     assert ran.returncode == 0, ran.stdout
     assert "never: cancelled, expired" in ran.stdout
-    assert "only methods that the suite has used" in ran.stdout
+    assert "only methods used by the suite" in ran.stdout
     told = json.loads((tmp_path / "out.json").read_text())
     rows = {row["row"]: row["cells"] for row in told["rows"]}
     assert rows["wallet-web"]["paid"] == ["test_shop.py::test_paid"]
@@ -193,7 +193,7 @@ def test_what_the_shop_offers_counts(tmp_path: Path) -> None:
     )
     ran = suite(tmp_path, TESTS, "--payment-coverage-report=out.html")
     assert re.search(r"bank-redirect-nl +0 of \d+, +0 %", ran.stdout)
-    assert "that is below the required 30 %" in ran.stdout
+    assert "this is below the required 30 %" in ran.stdout
     assert ran.returncode == 1
     page = (tmp_path / "out.html").read_text()
     assert "<strong>cancelled: never</strong>" in page

@@ -9,12 +9,12 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import (
     PAIRS_MAX,
     ChangedSteps,
-    Explored,
+    ExplorationResult,
     Explorer,
-    Ran,
-    name_of,
+    RunResult,
+    variation_name,
 )
-from pytest_payment_sandbox.rehearsal.judging import Judged
+from pytest_payment_sandbox.rehearsal.judging import Verdict
 from tests.support.state_files import NOON
 
 CREATE = Step("create", 1, "the shop's POST /v1/orders/", ShopCall("POST", "/v1/orders/"))
@@ -38,14 +38,14 @@ class Shop:
         self.tried: list[str] = []
         self._problems, self._ends = problems, ends
 
-    def run(self, variation: ChangedSteps) -> Ran:
+    def run(self, variation: ChangedSteps) -> RunResult:
         """One run."""
-        name = name_of(variation)
+        name = variation_name(variation)
         self.tried.append(name)
         problems = [BookProblem(self._problems[name], "wrong")] if name in self._problems else []
-        return Ran(Judged(problems, (self._ends.get(name, name),), ()), STEPS, [], "", "")
+        return RunResult(Verdict(problems, (self._ends.get(name, name),), ()), STEPS, [], "", "")
 
-    def explored(self) -> Explored:
+    def explored(self) -> ExplorationResult:
         """All that is tried."""
         return Explorer(self.run, lambda: True).explore(self.run(()))
 

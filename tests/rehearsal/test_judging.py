@@ -9,9 +9,9 @@ from payment_sandbox import BookEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import Ends, Judged, Trial, judge
+from pytest_payment_sandbox.rehearsal.judging import Trial, Verdict, VerdictsByState, judge
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import NOTHING_SHOWN
+from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW
 from tests.support.in_process import place, shop_that
 
 
@@ -25,15 +25,15 @@ class Judging:
         self.order_id = place(payment_sandbox)
         self.entries: list[BookEntry] = []
         self.advanced: list[datetime] = []
-        self.ends: Ends = {}
+        self.ends: VerdictsByState = {}
 
-    def judged(self, *changes: str) -> Judged:
+    def verdict(self, *changes: str) -> Verdict:
         """Judge a run of it with these changes; no time passes, so that all runs begin alike."""
         self.advanced.clear()
         changed = [parse_changed_step(each) for each in changes]
         run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, changed, None, None, [], self.ends, lambda: NOTHING_SHOWN)
+        trial = Trial(run, changed, None, None, [], self.ends, lambda: EMPTY_VIEW)
         return judge(trial, self.advanced.append, lambda: self.entries)
 
     def believe(self, **believed: Any) -> None:
@@ -50,11 +50,11 @@ def judging(payment_sandbox: PaymentSandbox) -> Judging:
 def test_a_run_that_has_come_to_the_same_is_not_played_on(judging: Judging) -> None:
     """It has the problems of the other one, and nothing more happens."""
     judging.believe(shipped=1295)
-    first = judging.judged()
+    first = judging.verdict()
     assert [problem.kind for problem in first.problems] == ["shipped-unpaid"]
-    assert (first.is_alike, len(judging.advanced)) == (False, 2)
-    second = judging.judged()
-    assert (second.is_alike, judging.advanced) == (True, [])
+    assert (first.is_duplicate, len(judging.advanced)) == (False, 2)
+    second = judging.verdict()
+    assert (second.is_duplicate, judging.advanced) == (True, [])
     assert [problem.kind for problem in second.problems] == ["shipped-unpaid"]
     assert second[1:3] == first[1:3]
 
@@ -69,8 +69,8 @@ def test_a_run_that_has_come_to_the_same_is_not_played_on(judging: Judging) -> N
 def test_a_run_whose_change_is_still_to_come_is_played_on(judging: Judging, change: str, days: int) -> None:
     """At the end of its test, it is in the same state as the unchanged run."""
     judging.believe()
-    judging.judged()
-    assert judging.judged(change).is_alike
+    judging.verdict()
+    assert judging.verdict(change).is_duplicate
     assert len(judging.advanced) == days
 
 
@@ -83,18 +83,18 @@ def test_a_run_that_is_not_played_on_may_await_a_retry(
     judging = Judging(payment_sandbox)
     payment_sandbox.act(judging.order_id)
     judging.believe(paid=1295)
-    judging.judged()
-    second = judging.judged("webhook:1:twice")
-    assert (second.is_alike, judging.advanced) == (True, [])
+    judging.verdict()
+    second = judging.verdict("webhook:1:twice")
+    assert (second.is_duplicate, judging.advanced) == (True, [])
     assert [problem.kind for problem in second.problems] == kinds
 
 
 def test_a_shop_that_believes_something_else_is_another_case(judging: Judging) -> None:
     """The service alone does not decide how a run goes on."""
     judging.believe()
-    judging.judged()
+    judging.verdict()
     judging.believe(cancelled=True)
-    assert not judging.judged().is_alike
+    assert not judging.verdict().is_duplicate
 
 
 def test_a_run_with_another_payment_is_another_case(
@@ -102,11 +102,11 @@ def test_a_run_with_another_payment_is_another_case(
 ) -> None:
     """As is one in which a webhook is still under way, or time has passed."""
     judging.believe()
-    judging.judged()
+    judging.verdict()
     payment_sandbox.clock.advance("PT1S")
-    assert not judging.judged().is_alike
+    assert not judging.verdict().is_duplicate
     payment_sandbox.act(judging.order_id)
-    assert not judging.judged().is_alike
+    assert not judging.verdict().is_duplicate
 
 
 @pytest.mark.payment_settings(mode="live")
@@ -122,4 +122,4 @@ def test_a_surplus_is_no_finding_of_a_rehearsal(payment_sandbox: PaymentSandbox)
     assert (order["amount"], order["amount_details"]["captured"]) == (1295, 1295)
     payment_sandbox.clock.advance("P2D")
     assert "HOOK-13" in {finding.rule for finding in payment_sandbox.review()}
-    assert [problem.kind for problem in judging.judged().problems] == []
+    assert [problem.kind for problem in judging.verdict().problems] == []

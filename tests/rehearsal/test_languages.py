@@ -42,12 +42,14 @@ NODE = Language(
     ("node", "--test"),
     "node --test --test-name-pattern={test}",
     (
-        Planted("counts-webhooks", "action:1:fails", "a paid sale is shipped", "S-1: the shop calls it paid"),
+        Planted(
+            "counts-webhooks", "action:1:fails", "a paid sale is shipped", "S-1: the shop marks it as paid"
+        ),
         Planted(
             "refunds-again",
             "change:1:answer-lost",
             "a sale is given back (in part)",
-            "S-2: the shop says that it refunded €5.00, but the customer got €10.00",
+            "S-2: the shop recorded refunds of €5.00, but the customer received €10.00",
         ),
     ),
 )
@@ -62,13 +64,13 @@ PHP = Language(
             "believes-webhooks",
             "action:1:fails",
             "ShopTest::testAPaidSaleIsShipped",
-            "S-1: the shop calls it paid, but nobody paid",
+            "S-1: the shop marks it as paid, but no payment was made",
         ),
         Planted(
             "believes-failures",
             "change:1:answer-lost",
             "ShopTest::testASaleIsRefunded",
-            "S-2: the shop says that it refunded €0.00, but the customer got €25.90",
+            "S-2: the shop recorded refunds of €0.00, but the customer received €25.90",
         ),
     ),
 )
@@ -163,7 +165,7 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path) -> None:
         stopped.send_signal(signal.SIGINT)
         printed, _ = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
-    assert "some variations were not tried: --continue resumes here" in printed
+    assert "some variations were not tried: --continue resumes with them" in printed
     ran = rehearse(NODE, tmp_path / "suite", "--budget", "1s", "--continue")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert " variations were tried before" in ran.stderr
@@ -175,4 +177,4 @@ def test_tests_are_named_where_none_matches(tmp_path: Path) -> None:
     ran = rehearse(NODE, tmp_path / "suite", "--test", "refund")
     assert ran.returncode == 2
     names = "'a paid sale is shipped', 'a sale is given back (in part)'"
-    assert f"no test has 'refund' in its name; there are: {names}" in ran.stderr
+    assert f"no test has 'refund' in its name; the tests are: {names}" in ran.stderr

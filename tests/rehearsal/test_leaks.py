@@ -93,5 +93,5 @@ def test_a_log_without_a_level_is_looked_at(tmp_path: Path) -> None:
     code, told, printed = rehearsed(tmp_path, leaking + A_SALE, "--payment-rehearse-budget=1s")
     assert code == 1
     assert [each["sentence"] for each in told["findings"]] == [
-        "as it is: the shop's log or output contains a key, a card number or a CVC"
+        "without any change: the shop's log or output contains a key, a card number or a CVC"
     ], printed

@@ -17,17 +17,17 @@ from tests.support.documentation import ROOT
 FOUND_BY = {
     "counts the same news twice": ("as it is", "a mail twice"),
     "looks before it reads, and acts afterwards": ("webhook:1:together", "a mail twice"),
-    "refunds on both of two clicks": ("press:3:twice", "€19.90 were refunded instead of €9.95"),
+    "refunds on both of two clicks": ("press:3:twice", "€19.90 was refunded instead of €9.95"),
     "refunds again after a lost response": ("change:2:answer-lost", "but the customer got €19.90"),
-    "waits for ever": ("create:1:silent", "the call has no time limit"),
-    "forgets the first try": ("action:1:pays-both", "the customer paid for it 2 times"),
-    "authorizes for too short": ("action:1:three-days", "the authorization ran out before the shop shipped"),
+    "waits for ever": ("create:1:silent", "the call has no timeout"),
+    "forgets the first try": ("action:1:pays-both", "the customer paid 2 times"),
+    "authorizes for too short": ("action:1:three-days", "the authorization expired before the shop shipped"),
     "fails on orders that it does not know": (
         "create:1:early",
         "Your shop answered the webhook with an error",
     ),
     "tells the key in its answers": ("read:1:unavailable", "contains a key"),
-    "looks only once in its job": ("webhook:2:lost+read:2:unavailable", "the shop does not call it paid"),
+    "looks only once in its job": ("webhook:2:lost+read:2:unavailable", "the shop does not mark it as paid"),
 }
 
 

@@ -15,11 +15,16 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
 from payment_sandbox.web.docs.library import written
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.buying import read_buy
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Ran, parse_variation
+from pytest_payment_sandbox.rehearsal.buying import read_purchase_script
+from pytest_payment_sandbox.rehearsal.exploring import (
+    ChangedSteps,
+    ExplorationResult,
+    RunResult,
+    parse_variation,
+)
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint, NoHelperAnswer
-from pytest_payment_sandbox.rehearsal.judging import Judged
-from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere, BooksUnreadable
+from pytest_payment_sandbox.rehearsal.judging import Verdict
+from pytest_payment_sandbox.rehearsal.outside import BooksUnreadable, ExternalBooks
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
 from pytest_payment_sandbox.rehearsal.report import shop_line
@@ -39,12 +44,12 @@ class TestsOfARun:
     def __init__(self) -> None:
         self.answers: list[object] = []
 
-    def begins(self, project_id: str, test: str) -> str:
+    def begin_test(self, project_id: str, test: str) -> str:
         if project_id != "p":
             raise ValueError(f"there is no project {project_id!r}")
         return test
 
-    def ends(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+    def end_test(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
         self.answers += [ending.failure, [name for name, _ in ending.jobs]]
         for ask in (
             conversation.books,
@@ -68,8 +73,8 @@ def test_a_helper_answers_until_nothing_is_asked() -> None:
             ).json()
             return answer
 
-        assert say(begins="a sale") == {"test": "a sale"}
-        assert say(ends="Error: no", books=True, jobs={"look": "PT1H"}) == {"ask": "books"}
+        assert say(begin_test="a sale") == {"test": "a sale"}
+        assert say(end_test="Error: no", books=True, jobs={"look": "PT1H"}) == {"ask": "books"}
         assert say(wrong="two mails") == {"ask": "page", "url": "/thanks"}
         assert say(page="Thank you") == {"ask": "job", "job": "look"}
         assert say(error="TypeError: x\n at y") == {"ask": None}
@@ -103,8 +108,8 @@ def test_books_elsewhere_are_those_of_the_project() -> None:
     order = create_order(project, {"currency": "EUR", "amount": 1295, "client": {}})
     own = f'{{"purchase": "S-2", "orders": ["{order.id}"], "paid": 5}}'
     text = f'[{{"purchase": "S-1", "orders": ["other"], "paid": 5}}, {own}]'
-    books = BooksElsewhere(f"{PYTHON} -c 'import os; print(os.environ[\"TOLD\"])'")
-    (entry,) = books.of(project, {"TOLD": text})
+    books = ExternalBooks(f"{PYTHON} -c 'import os; print(os.environ[\"TOLD\"])'")
+    (entry,) = books.entries_of(project, {"TOLD": text})
     assert (entry.purchase, entry.paid) == ("S-2", 5)
 
 
@@ -115,46 +120,48 @@ def test_books_elsewhere_are_those_of_the_project() -> None:
         (f"{PYTHON} -c 'raise SystemExit(3)'", "exit code 3"),
         (f"{PYTHON} -c 'print(7)'", "expected a JSON list of entries"),
         (f"{PYTHON} -c 'print([1])'", "payment_books tells entries with purchase, orders"),
-        ("http://127.0.0.1:1/books", "nothing answers"),
+        ("http://127.0.0.1:1/books", "no response"),
     ],
 )
 def test_books_that_cannot_be_read_say_why(source: str, words: str) -> None:
     """And where."""
     with pytest.raises(BooksUnreadable) as wrong:
-        BooksElsewhere(source).of(made_project(NOON), {})
+        ExternalBooks(source).entries_of(made_project(NOON), {})
     assert str(wrong.value).startswith(f"--books {source}: ")
     assert words in str(wrong.value)
 
 
-def ran(*problems: BookProblem, state: object = "paid", steps: tuple[Step, ...] = ()) -> Ran:
+def ran(*problems: BookProblem, state: object = "paid", steps: tuple[Step, ...] = ()) -> RunResult:
     """A run with these problems."""
     shown = steps or (Step(WEBHOOK, 1, "the webhook", ShopCall("", "")),)
     trace = tuple(f"{step.name} {step.label}" for step in shown)
-    return Ran(Judged(list(problems), trace, (state,)), list(shown), list(TWICE), "line", "picture")
+    return RunResult(Verdict(list(problems), trace, (state,)), list(shown), list(TWICE), "line", "picture")
 
 
 def test_what_was_tried_is_remembered() -> None:
     """With all that the next rehearsal needs: problems, whether it ended alike, and new steps."""
     played: list[ChangedSteps] = []
 
-    def play(variation: ChangedSteps) -> Ran:
+    def play(variation: ChangedSteps) -> RunResult:
         played.append(variation)
         new = Step(READ, 2, "the shop's GET", ShopCall("GET", "/v1/orders/x/"))
         return ran(BookProblem("paid-twice", "twice"), steps=(*ran().steps, new))
 
     first = TriedVariations(ran())
     shown = first.run(TWICE, play)
-    again = TriedVariations(ran(), first.remembered)
+    again = TriedVariations(ran(), first.stored_variations)
     assert again.count == 1
     known = again.run(TWICE, play)
     assert played == [TWICE]
-    assert known.judged.problems == shown.judged.problems
-    assert known.judged[1:3] == shown.judged[1:3]
-    assert (list(known.steps), list(known.happened)) == (list(shown.steps), list(shown.happened))
+    assert known.verdict.problems == shown.verdict.problems
+    assert known.verdict[1:3] == shown.verdict[1:3]
+    assert (list(known.steps), list(known.applied)) == (list(shown.steps), list(shown.applied))
     assert (known.timeline, known.picture) == ("line", "picture")
     again.run(LOST, play)
     assert played == [TWICE, LOST]
-    assert TriedVariations(ran(state="unpaid"), first.remembered).count == 0, "the test has changed since"
+    assert TriedVariations(ran(state="unpaid"), first.stored_variations).count == 0, (
+        "the test has changed since"
+    )
 
 
 def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
@@ -162,11 +169,11 @@ def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
     lines: list[str] = []
     progress = Progress(lines.append)
     for _ in range(3):
-        progress.note(1, 0.0)
+        progress.record(1, 0.0)
     assert lines == []
-    assert progress.line(65.0) == "3 variations tried, 1 finding, at most 1 min 5 s left"
+    assert progress.describe(65.0) == "3 variations tried, 1 finding, at most 1 min 5 s left"
     assert duration(-1.0) == "0 s"
-    Progress(lines.append, is_quiet=True).say("something")
+    Progress(lines.append, is_quiet=True).write_line("something")
     assert lines == []
 
 
@@ -174,24 +181,26 @@ def test_tests_share_runs_and_stop_together() -> None:
     """One run plays a variation of each; the one that ends first does not hold up the others."""
     seen: dict[str, list[ChangedSteps]] = {"one": [], "two": []}
 
-    def exploration(name: str, count: int) -> Callable[[Callable[[ChangedSteps], Ran]], Explored]:
-        def explore(play: Callable[[ChangedSteps], Ran]) -> Explored:
+    def exploration(
+        name: str, count: int
+    ) -> Callable[[Callable[[ChangedSteps], RunResult]], ExplorationResult]:
+        def explore(play: Callable[[ChangedSteps], RunResult]) -> ExplorationResult:
             try:
                 for _ in range(count):
                     play(TWICE)
                     seen[name].append(TWICE)
             except NoMoreRuns:
-                return Explored([], -1, 0, [])
-            return Explored([], count, 0, [])
+                return ExplorationResult([], -1, 0, [])
+            return ExplorationResult([], count, 0, [])
 
         return explore
 
     batches = SharedRuns({"one": exploration("one", 1), "two": exploration("two", 9)})
     with batches:
-        assert set(batches.next()) == {"one", "two"}
+        assert set(batches.next_batch()) == {"one", "two"}
         batches.answer("one", ran())
         batches.answer("two", ran())
-        assert set(batches.next()) == {"two"}
+        assert set(batches.next_batch()) == {"two"}
     assert {name: each.tried for name, each in batches.explored.items()} == {"one": 1, "two": -1}
     assert [len(each) for each in seen.values()] == [1, 1]
 
@@ -235,7 +244,7 @@ def test_steps_that_are_wrong_are_placed(tmp_path: Path, text: str, words: str) 
     """With the line, and what was expected."""
     (tmp_path / "buy.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"buy\.yaml") as wrong:
-        read_buy(tmp_path / "buy.yaml")
+        read_purchase_script(tmp_path / "buy.yaml")
     assert words in str(wrong.value)
 
 
@@ -244,7 +253,7 @@ def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
     example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", written("rehearsal"))
     assert example is not None
     (tmp_path / "buy.yaml").write_text(dedent(example[0]))
-    buy = read_buy(tmp_path / "buy.yaml")
+    buy = read_purchase_script(tmp_path / "buy.yaml")
     assert [(step.action, step.selector, step.value) for step in buy.steps] == [
         ("fill", "#email", "jane@shop.example"),
         ("click", "text=Buy now", ""),
@@ -269,11 +278,11 @@ def test_pytest_goes_on_where_it_was_stopped_if_it_is_asked_to() -> None:
     """By its cache; once all is tried, there is nothing to go on with."""
     cache, tried = Cache(), TriedVariations(ran())
     tried.run(TWICE, lambda variation: ran(BookProblem("paid-twice", "twice")))
-    PytestMemory(cache, goes_on=False).remember("a", Explored([], 1, 0, []), tried, is_stopped=True)
-    assert PytestMemory(cache, goes_on=False).tried("a") is None
-    memory = PytestMemory(cache, goes_on=True)
+    PytestMemory(cache, resumes=False).store("a", ExplorationResult([], 1, 0, []), tried, is_stopped=True)
+    assert PytestMemory(cache, resumes=False).tried("a") is None
+    memory = PytestMemory(cache, resumes=True)
     assert TriedVariations(ran(), memory.tried("a")).count == 1
     assert (memory.tried("b"), memory.failed("a")) == (None, [])
-    memory.remember("a", Explored([], 1, 0, []), tried, is_stopped=False)
+    memory.store("a", ExplorationResult([], 1, 0, []), tried, is_stopped=False)
     assert memory.tried("a") is None
-    PytestMemory(None, goes_on=True).remember("a", Explored([], 1, 1, []), tried, is_stopped=False)
+    PytestMemory(None, resumes=True).store("a", ExplorationResult([], 1, 1, []), tried, is_stopped=False)

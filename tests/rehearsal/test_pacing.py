@@ -47,7 +47,7 @@ def test_the_test_as_it_is_has_every_run(payment_sandbox: PaymentSandbox) -> Non
     run = rehearsed(payment_sandbox)
     times = runs_of_a_job(payment_sandbox, run)
     assert len(times) == DAYS * 24
-    run.rest()
+    run.end_test()
     before = len(times)
     payment_sandbox.clock.advance(timedelta(days=DAYS))
     assert 1 < len(times) - before < DAYS
@@ -59,7 +59,7 @@ def test_a_variation_has_the_runs_that_were_new(payment_sandbox: PaymentSandbox)
     begun = payment_sandbox.clock.now
     month = begun + timedelta(days=30)
     run = rehearsed(payment_sandbox)
-    run.pace.known_busy = {"look": [month]}
+    run.pace.baseline_busy = {"look": [month]}
     times = runs_of_a_job(payment_sandbox, run)
     assert len(times) < DAYS
     assert {begun + timedelta(hours=1), begun + timedelta(hours=2), month, begun + timedelta(days=DAYS)} <= {

@@ -301,11 +301,11 @@ def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
     ("option", "words"),
     [
         ("--payment-rehearse-only=webhook:2:thrice", "one of late, lost, refused, swapped, together, twice"),
-        ("--payment-rehearse-only=webhok:2:twice", "expected one such as webhook:2:twice"),
-        ("--payment-rehearse-budget=soon", "takes a time above zero such as 60s or 10m, not 'soon'"),
+        ("--payment-rehearse-only=webhok:2:twice", "expected a variation such as webhook:2:twice"),
+        ("--payment-rehearse-budget=soon", "takes a duration above zero such as 60s or 10m, not 'soon'"),
         ("--payment-rehearse-report=report.txt", "takes an .html or a .json file"),
         ("--payment-rehearse-report=nowhere/report.html", "takes a file in an existing folder"),
-        ("--payment-rehearse-budget=inf", "takes a time above zero"),
+        ("--payment-rehearse-budget=inf", "takes a duration above zero"),
         ("--payment-coverage-fail-under=nan", "takes a number from 0 to 100"),
     ],
 )
@@ -335,7 +335,7 @@ def test_a_run_that_cannot_be_judged_is_a_finding(tmp_path: Path) -> None:
         tmp_path, f"{fragile}def test_a_sale(payment_sandbox, shop):\n{told}", only
     )
     assert code == 1, printed[-3000:]
-    assert "the run cannot be judged: ZeroDivisionError" in tested["findings"][0]["sentence"]
+    assert "the run could not be judged: ZeroDivisionError" in tested["findings"][0]["sentence"]
 
 
 def test_two_customers_may_buy_the_same(tmp_path: Path) -> None:

@@ -15,8 +15,11 @@ from tests.support.ports import free_port
 SUITE = Path(__file__).parent / "suites" / "flask"
 MISTAKES = {
     # by the variation that shows it: the mistake, and what it does
-    "action:2:fails": ("thanks-everybody", "the page /thanks says the same to a customer who has not paid"),
-    "webhook:2:lost": ("trusts-webhooks", "the customer paid €12.95, but the shop does not call it paid"),
+    "action:2:fails": (
+        "thanks-everybody",
+        "the page /thanks shows the same text to a customer who has not paid",
+    ),
+    "webhook:2:lost": ("trusts-webhooks", "the customer paid €12.95, but the shop does not mark it as paid"),
     "create:1:answer-lost": ("creates-again", "There are two orders with the number"),
 }
 ONLY = [word for variation in MISTAKES for word in ("--only", variation)]
@@ -74,8 +77,8 @@ def test_a_right_shop_is_silent(tmp_path: Path) -> None:
     ("options", "buy", "words"),
     [
         (["--shop", "localhost:3000"], "", "--shop takes an address such as http://localhost:3000, not"),
-        (["--budget", "soon"], "", "--budget takes a time above zero"),
-        (["--shop", "http://127.0.0.1:1"], "", "nothing answers; start the shop with SANDBOX_URL=http"),
+        (["--budget", "soon"], "", "--budget takes a duration above zero"),
+        (["--shop", "http://127.0.0.1:1"], "", "no response; start the shop with SANDBOX_URL=http"),
         ([], "open: /\nsteps:\n- press: a\n", "buy.yaml:3: step 1: expected one of click, fill"),
     ],
 )
@@ -102,4 +105,4 @@ def test_a_purchase_that_does_not_work_is_explained(tmp_path: Path) -> None:
     ran = explore(tmp_path, buy=tmp_path / "buy.yaml")
     assert ran.returncode == 2
     assert 'buy.yaml, returned: expected "text=Merci" on http' in ran.stderr
-    assert "which says 'Thank you! Your socks are on their way.'" in ran.stderr
+    assert "which shows 'Thank you! Your socks are on their way.'" in ran.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.showing import Mails, Showing, ShownPage, normalized, shown_wrong
+from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, ShownPage, normalize, view_problems
 from tests.rehearsal.test_rehearsing import rehearsed, rehearsed_until, tries_many
 
 TWICE = [parse_changed_step("webhook:1:twice")]
@@ -26,15 +26,15 @@ FAILS = [parse_changed_step("action:1:fails")]
 )
 def test_numbers_dates_and_tokens_do_not_count(one: str, other: str) -> None:
     """Nor does what a customer does not see."""
-    shown = normalized(one).replace("Monday", "#")
-    assert shown.split()[0] == normalized(other).split()[0]
-    assert set(normalized(one).replace(",", "").split()) == set(normalized(other).replace(",", "").split())
+    shown = normalize(one).replace("Monday", "#")
+    assert shown.split()[0] == normalize(other).split()[0]
+    assert set(normalize(one).replace(",", "").split()) == set(normalize(other).replace(",", "").split())
 
 
 @pytest.mark.parametrize(("one", "other"), [("paid", "not paid"), ("May I help?", "I help?"), ("a", "b")])
 def test_words_count(one: str, other: str) -> None:
     """All of them."""
-    assert normalized(one) != normalized(other)
+    assert normalize(one) != normalize(other)
 
 
 def page(is_paid: bool | None, text: str | None) -> ShownPage:
@@ -44,55 +44,55 @@ def page(is_paid: bool | None, text: str | None) -> ShownPage:
 
 def test_a_page_tells_who_has_paid() -> None:
     """If it says the same to others, it is wrong."""
-    before = Showing([page(True, "thank you")])
-    (wrong,) = shown_wrong(Showing([page(False, "thank you")]), before, FAILS, is_same_money=False)
+    before = CustomerView([page(True, "thank you")])
+    (wrong,) = view_problems(CustomerView([page(False, "thank you")]), before, FAILS, is_same_money=False)
     assert wrong.kind == "shown-paid"
-    assert wrong.sentence.endswith("says the same to a customer who has not paid: 'thank you'")
+    assert wrong.sentence.endswith("shows the same text to a customer who has not paid: 'thank you'")
     for shown in (page(False, "pay now"), page(None, "thank you"), page(True, "thank you")):
-        assert list(shown_wrong(Showing([shown]), before, FAILS, is_same_money=False)) == []
+        assert list(view_problems(CustomerView([shown]), before, FAILS, is_same_money=False)) == []
 
 
 def test_an_earlier_try_of_a_purchase_shows_what_was_paid() -> None:
     """Its order is not paid, the purchase is."""
-    tries = Showing([page(False, "thank you"), page(True, "thank you")])
-    assert not list(shown_wrong(tries, tries, (), is_same_money=True))
-    unpaid = Showing([page(False, "thank you"), page(False, "thank you")])
-    assert list(shown_wrong(unpaid, tries, FAILS, is_same_money=False))
+    tries = CustomerView([page(False, "thank you"), page(True, "thank you")])
+    assert not list(view_problems(tries, tries, (), is_same_money=True))
+    unpaid = CustomerView([page(False, "thank you"), page(False, "thank you")])
+    assert list(view_problems(unpaid, tries, FAILS, is_same_money=False))
 
 
 def test_a_change_that_must_not_matter_is_not_shown() -> None:
     """Unless it has moved money, or the page is another one each time."""
-    before, now = Showing([page(True, "thank you")]), Showing([page(True, "we wait")])
-    (wrong,) = shown_wrong(now, before, TWICE, is_same_money=True)
-    assert wrong.sentence == "the page /thanks then says 'we wait' instead of 'thank you'"
-    assert list(shown_wrong(now, before, TWICE, is_same_money=False)) == []
-    assert list(shown_wrong(now, before, FAILS, is_same_money=True)) == []
-    assert list(shown_wrong(now, Showing([page(True, None)]), TWICE, is_same_money=True)) == []
+    before, now = CustomerView([page(True, "thank you")]), CustomerView([page(True, "we wait")])
+    (wrong,) = view_problems(now, before, TWICE, is_same_money=True)
+    assert wrong.sentence == "the page /thanks shows 'we wait' instead of 'thank you'"
+    assert list(view_problems(now, before, TWICE, is_same_money=False)) == []
+    assert list(view_problems(now, before, FAILS, is_same_money=True)) == []
+    assert list(view_problems(now, CustomerView([page(True, None)]), TWICE, is_same_money=True)) == []
 
 
 def test_a_page_that_fails_is_a_finding_of_any_change() -> None:
     """Unless it fails in the unchanged test, too, or is unknown there."""
     fails = page(False, None)._replace(error="status 500")
-    before, now = Showing([page(True, "thank you")]), Showing([fails])
-    (wrong,) = shown_wrong(now, before, FAILS, is_same_money=False)
+    before, now = CustomerView([page(True, "thank you")]), CustomerView([fails])
+    (wrong,) = view_problems(now, before, FAILS, is_same_money=False)
     assert (wrong.kind, wrong.sentence) == ("shown-error", "the page /thanks fails: status 500")
-    assert [each.kind for each in shown_wrong(now, before, TWICE, is_same_money=True)] == ["shown-error"]
-    for known in (now, Showing()):
-        assert list(shown_wrong(now, known, FAILS, is_same_money=False)) == []
+    assert [each.kind for each in view_problems(now, before, TWICE, is_same_money=True)] == ["shown-error"]
+    for known in (now, CustomerView()):
+        assert list(view_problems(now, known, FAILS, is_same_money=False)) == []
 
 
 def test_mails_are_counted() -> None:
     """One that comes twice or never is wrong; and one that others get who have not paid."""
     pages = [page(True, "thank you")]
-    before = Showing(pages, Mails(["basket", "paid"], 1))
-    for texts, words in ((["basket", "paid", "paid"], "1 mails more"), (["basket"], "does not get the mail")):
-        (wrong,) = shown_wrong(Showing(pages, Mails(texts, 1)), before, TWICE, is_same_money=True)
+    before = CustomerView(pages, Emails(["basket", "paid"], 1))
+    for texts, words in ((["basket", "paid", "paid"], "once more"), (["basket"], "does not get the email")):
+        (wrong,) = view_problems(CustomerView(pages, Emails(texts, 1)), before, TWICE, is_same_money=True)
         assert (wrong.kind, words in wrong.sentence) == ("mailed-differently", True)
-    unpaid = Showing([page(False, "pay now")], Mails(["basket", "paid"], 1))
-    (wrong,) = shown_wrong(unpaid, before, FAILS, is_same_money=False)
+    unpaid = CustomerView([page(False, "pay now")], Emails(["basket", "paid"], 1))
+    (wrong,) = view_problems(unpaid, before, FAILS, is_same_money=False)
     assert "gets the same emails as one who has: 'paid'" in wrong.sentence
-    told = unpaid._replace(mails=Mails(["basket"], 1))
-    assert list(shown_wrong(told, before, FAILS, is_same_money=False)) == []
+    told = unpaid._replace(emails=Emails(["basket"], 1))
+    assert list(view_problems(told, before, FAILS, is_same_money=False)) == []
 
 
 SHOWS = """
@@ -210,11 +210,16 @@ MISTAKES = {
 @pytest.mark.parametrize(
     ("mistake", "mailer", "variation", "words"),
     [
-        ("thanks everybody", "flask_mail", "action:1:fails", "says the same to a customer who has not paid"),
+        ("thanks everybody", "flask_mail", "action:1:fails", "shows the same text to a customer"),
         ("mails everybody", "flask_mail", "action:1:fails", "gets the same emails as one who has"),
         ("mails everybody", "django", "action:1:cancels", "gets the same emails as one who has"),
-        ("mails for each webhook", "flask_mail", "webhook:2:twice", "1 mails more than without that"),
-        ("mails for each webhook", "django", "webhook:2:twice", "1 mails more than without that"),
+        (
+            "mails for each webhook",
+            "flask_mail",
+            "webhook:2:twice",
+            "an email once more than without the change",
+        ),
+        ("mails for each webhook", "django", "webhook:2:twice", "an email once more than without the change"),
         (
             "fails for who has not paid",
             "django",
@@ -227,7 +232,7 @@ MISTAKES = {
             "action:1:returns-first",
             "the page /thanks fails when the customer returns: status 500",
         ),
-        ("never looks again", "django", "webhook:1:lost+webhook:2:lost", "does not get the mail"),
+        ("never looks again", "django", "webhook:1:lost+webhook:2:lost", "does not get the email"),
     ],
 )
 def test_a_mistake_shows(tmp_path: Path, mistake: str, mailer: str, variation: str, words: str) -> None:
@@ -251,5 +256,6 @@ def test_a_suite_names_more_pages(tmp_path: Path) -> None:
     assert rehearsed(tmp_path, api, option)[0] == 0
     _, told, printed = rehearsed(tmp_path, named, option)
     assert (
-        "the page /api/… says the same to a customer who has not paid" in told["findings"][0]["sentence"]
+        "the page /api/… shows the same text to a customer who has not paid"
+        in told["findings"][0]["sentence"]
     ), printed

@@ -107,12 +107,12 @@ def test_faults_reach_a_client_over_a_socket(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "suite", "words"),
     [
-        (["--budget", "soon"], "", "--budget takes a time above zero such as 60s or 10m, not 'soon'"),
+        (["--budget", "soon"], "", "--budget takes a duration above zero such as 60s or 10m, not 'soon'"),
         (["--report", "report.txt"], "", "--report takes an .html or a .json file"),
         (["--only", "webhook:2:thrice"], "", "one of late, lost, refused"),
-        (["--only", "webhook:twice"], "", "needs the number of the webhook: webhook:1:twice is the first"),
+        (["--only", "webhook:twice"], "", "has no number: use webhook:1:twice for the first webhook"),
         (["--only", "webhook:99:twice"], SUITE % False, "no step for webhook:99:twice: --only webhook:99"),
-        ([], "raise SystemExit('no luck')", "the suite fails as it is: exit code 1"),
+        ([], "raise SystemExit('no luck')", "the unchanged suite fails: exit code 1"),
         ([], "print('nothing')", "the suite made no call to SANDBOX_URL"),
     ],
 )

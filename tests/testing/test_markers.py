@@ -32,7 +32,7 @@ def test_markers_set_a_project_up_and_webhooks_in_every_sequence(tmp_path: Path)
     ran = suite(tmp_path, MARKED)
     assert ran.returncode == 1
     assert "2 failed, 4 passed" in ran.stdout, ran.stdout
-    assert "test_a_shop_that_counts: the simplest webhook sequence that fails is: twice\n" in ran.stdout
+    assert "test_a_shop_that_counts: the simplest failing webhook sequence is: twice\n" in ran.stdout
 
 
 WRONG = {

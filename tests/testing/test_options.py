@@ -98,7 +98,7 @@ def test_a_wrong_file_is_told_with_its_place(tmp_path: Path) -> None:
     assert "own.yaml:3:" in ran.stdout
     assert "did you mean 'customer'" in ran.stdout
     ran = suite(tmp_path, code.replace("own.yaml", "other.yaml"))
-    assert "payment_scenario: there is no file other.yaml, here or in" in ran.stdout
+    assert "payment_scenario: there is no file other.yaml in the current folder or in" in ran.stdout
 
 
 CARELESS = """
@@ -217,7 +217,7 @@ def test_settings_of_every_project(tmp_path: Path) -> None:
 WRONG = {
     "payment_settings = mode": "payment_settings takes lines such as mode = live, not 'mode'",
     "payment_settings = mood = live": "mood is not a known key",
-    "payment_scenarios = nowhere": "payment_scenarios: there is no folder",
+    "payment_scenarios = nowhere": "payment_scenarios: the folder ",
     "payment_seed = one": "payment_seed takes a number, not 'one'",
     "payment_review = loud": "payment_review is off, warn or error, not 'loud'",
     "payment_scenario = none.yaml": "payment_scenario: there is no file none.yaml",

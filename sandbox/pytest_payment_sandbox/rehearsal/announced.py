@@ -1,4 +1,4 @@
-"""A test of a suite in another language that its helper announced: its project, and its judgement."""
+"""Judges the tests that the helpers of a suite in another language announce."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,60 +17,64 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Ran
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, RunResult
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending
 from pytest_payment_sandbox.rehearsal.judging import (
-    Ends,
-    Judged,
     Trial,
-    hangs,
+    Verdict,
+    VerdictsByState,
     judge,
-    not_judged,
+    judge_calls_only,
 )
-from pytest_payment_sandbox.rehearsal.outside import BooksElsewhere, page_at
+from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
 from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, deciding_line, shop_lines
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import Mails, Showing, pages_of
+from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
 
 ADVANCE: Final = AdvanceLimits(timeout_seconds=20)
 SETTLE_SECONDS: Final = 10.0
-EVERY: Final = timedelta(hours=1)
-FAILED: Final = 500
+ONE_HOUR: Final = timedelta(hours=1)
+SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True)
-class Outside:
-    """The sources of information on the shop outside the suite: its books, and its pages about an order."""
+class ExternalSources:
+    """Sources of information outside the suite: the shop's books, and its pages about an order."""
 
-    books: BooksElsewhere | None = None
+    books: ExternalBooks | None = None
     pages: Sequence[str] = ()
 
 
 @dataclass
 class TestMemory:
-    """The shared memory of a test's runs: the judgement of the unchanged test, and of earlier runs."""
+    """State shared by the runs of a test: the verdicts on the unchanged test, and on earlier runs."""
 
     __test__ = False
 
-    baseline: Judged | None = None
-    ends: Ends = field(default_factory=dict)
+    baseline: Verdict | None = None
+    verdicts: VerdictsByState = field(default_factory=dict)
 
 
 class AnnouncedTest:
-    """One run of a test."""
+    """One run of a test that a helper announced."""
 
     def __init__(
-        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, outside: Outside
+        self,
+        name: str,
+        project: Project,
+        variation: ChangedSteps,
+        memory: TestMemory,
+        sources: ExternalSources,
     ) -> None:
-        """Rehearse the project; each run starts with the same identifiers, and a frozen clock on the hour."""
+        """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
         self.name = name
         self.project = project
         self.variation = variation
         self.memory = memory
-        self.error = ""  # the reason if the unchanged test cannot be judged
+        self.error = ""  # why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
-        self._outside = outside
-        self._judged: Judged | None = None
+        self._sources = sources
+        self._verdict: Verdict | None = None
         self._timeline = self._picture = ""
         if memory.baseline is not None:
             self.run.calls.limit(memory.baseline.most_calls)
@@ -81,17 +85,17 @@ class AnnouncedTest:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the test has ended, and was judged."""
-        return self._judged is not None
+        """Whether the test has ended and has a verdict."""
+        return self._verdict is not None
 
     @property
-    def ran(self) -> Ran:
+    def result(self) -> RunResult:
         """The result of the run."""
-        judged = self._judged or Judged([], (), ())
-        return Ran(judged, self.run.steps, self.run.happened, self._timeline, self._picture)
+        verdict = self._verdict or Verdict([], (), ())
+        return RunResult(verdict, self.run.steps, self.run.applied, self._timeline, self._picture)
 
     def judge(self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]) -> None:
-        """Judge the test, which has just ended; its shop still handles webhooks."""
+        """Judge the test when it has just ended, and its shop still handles webhooks."""
         project, run = self.project, self.run
         trial = Trial(
             run,
@@ -99,8 +103,8 @@ class AnnouncedTest:
             ending.failure,
             self.memory.baseline,
             [],
-            self.memory.ends,
-            lambda: self._look(ending, conversation),
+            self.memory.verdicts,
+            lambda: self._read_view(ending, conversation),
         )
         try:
             project.settle(SETTLE_SECONDS)
@@ -108,56 +112,56 @@ class AnnouncedTest:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
             books = self._books(ending, conversation, environment)
-            judged = judge(trial, lambda until: advanced_to(project, until), books)
+            verdict = judge(trial, lambda until: advance_to(project, until), books)
         except Exception as error:
             if not self.variation:
-                self.error = f"the test {self.name!r} cannot be judged: {error}"
-            judged = not_judged(run, error)
-        if judged.problems:
+                self.error = f"the test {self.name!r} could not be judged: {error}"
+            verdict = judge_calls_only(run, error)
+        if verdict.problems:
             happenings = list(history(project.epoch))
             lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
-            stacks = [*_changed_at(run, ending), *ending.stack.splitlines(), *_stacks(project)]
+            stacks = [*_changed_at(run, ending), *ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = "\n".join([*lines, *stacks])
             self._picture = svg(sequence(happenings), is_file=True)
-        self._judged = judged
+        self._verdict = verdict
 
     def _books(
         self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]
     ) -> Books | None:
         if ending.has_books:
             return conversation.books
-        elsewhere = self._outside.books
-        if elsewhere is None:
+        external_books = self._sources.books
+        if external_books is None:
             return None
         key = self.project.masking.api_key or ""
         own = {**environment, "SANDBOX_API_KEY": key, "SANDBOX_TEST": self.name}
-        return lambda: elsewhere.of(self.project, own)
+        return lambda: external_books.entries_of(self.project, own)
 
-    def _look(self, ending: Ending, conversation: Conversation) -> Showing:
-        get: Callable[[str], str | None] = conversation.page if ending.has_pages else page_at
+    def _read_view(self, ending: Ending, conversation: Conversation) -> CustomerView:
+        get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
         is_first = self.memory.baseline is None
-        pages = pages_of(self.project, get, self._outside.pages, is_first=is_first)
-        return Showing(pages, Mails((), 0))
+        pages = read_pages(self.project, get, self._sources.pages, is_first=is_first)
+        return CustomerView(pages, Emails((), 0))
 
 
-def unended(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> Ran:
-    """Return the result of a run whose test did not end: the test hangs, or the suite crashed."""
-    why = failure or "the suite ended without it"
-    if test is not None and "longer than" in why:
-        problem = hangs(f"a run of the suite: {why}")
+def unfinished_result(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> RunResult:
+    """Return the result of a run whose test did not finish: the test hangs, or the suite crashed."""
+    reason = failure or "the suite ended before the test did"
+    if test is not None and "longer than" in reason:
+        problem = BookProblem("hangs", f"the run of the suite did not finish: {reason}")
     else:
-        problem = BookProblem("not-judged", f"the test did not end: {why.partition(chr(10))[0]}")
+        problem = BookProblem("not-judged", f"the test did not finish: {reason.partition(chr(10))[0]}")
     steps = test.run.steps if test is not None else []
-    happened = test.run.happened if test is not None else []
-    return Ran(Judged([problem], (), ()), steps, happened or variation, why, "")
+    applied = test.run.applied if test is not None else []
+    return RunResult(Verdict([problem], (), ()), steps, applied or variation, reason, "")
 
 
 def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
-    """Return the location of the changed call in the shop, if the helper knows it."""
-    asked = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
-    for name in [each.step for each in run.happened if each.step in asked]:
-        number = [same for same, call in asked.items() if call == asked[name]].index(name)
-        line = _line_of_call(ending, asked[name], number)
+    """Return the location of the changed call in the shop, if the helper reported it."""
+    calls_by_step = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
+    for name in [each.step for each in run.applied if each.step in calls_by_step]:
+        number = [other for other, call in calls_by_step.items() if call == calls_by_step[name]].index(name)
+        line = _line_of_call(ending, calls_by_step[name], number)
         return [f"the changed call is made at {line[0]}:{line[1]}"] if line is not None else []
     return []
 
@@ -168,22 +172,22 @@ def _line_of_call(ending: Ending, call: tuple[str, str], number: int) -> Line | 
         ((method, path), PlacedCall(f"{method} {short_path(path)}", shop_lines(stack)))
         for method, path, stack in ending.calls
     ]
-    alike = [each for asked, each in placed if asked == call]
+    alike = [each for calls_by_step, each in placed if calls_by_step == call]
     return deciding_line(alike[number], [each for _, each in placed]) if number < len(alike) else None
 
 
-def _stacks(project: Project) -> list[str]:
-    """Return the lines of the error responses of the shop's handlers."""
-    tries = [each for delivery in project.epoch.store.deliveries() for each in delivery.attempts]
-    answers = [each.reply.body for each in tries if (each.reply.status or 0) >= FAILED]
+def _error_lines(project: Project) -> list[str]:
+    """Return the lines of the error responses from the shop's handlers."""
+    attempts = [each for delivery in project.epoch.store.deliveries() for each in delivery.attempts]
+    answers = [each.reply.body for each in attempts if (each.reply.status or 0) >= SERVER_ERROR]
     return [line for answer in dict.fromkeys(answers) for line in answer.splitlines()]
 
 
 def _next_hour(now: datetime) -> datetime:
-    return now.replace(minute=0, second=0, microsecond=0) + EVERY
+    return now.replace(minute=0, second=0, microsecond=0) + ONE_HOUR
 
 
-def advanced_to(project: Project, until: datetime) -> None:
-    """Advance the clock as far as possible."""
-    with suppress(Exception):  # the history has the problems of events
+def advance_to(project: Project, until: datetime) -> None:
+    """Advance the clock as far as possible, and ignore errors."""
+    with suppress(Exception):  # the history lists failed events
         advance_clock(project, {"to": until}, ADVANCE)

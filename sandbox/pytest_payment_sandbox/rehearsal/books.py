@@ -1,4 +1,4 @@
-"""The comparison of the shop's books with the service's records; both must agree once all is idle."""
+"""Compares the shop's books with the service's records; both must agree once the project is idle."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -10,29 +10,29 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
 
 Books = Callable[[], Iterable[Any]]
-"""The fixture ``payment_books``: returns the entries when called."""
+"""The value of the fixture ``payment_books``: a function that returns the entries."""
 
 
-class Truth(NamedTuple):
+class OrderRecord(NamedTuple):
     """The service's record of one order; amounts are in cents."""
 
     order_id: str
     status: str
     received: int  # captured, or paid without a capture
-    authorized: int  # at any time
-    capturable: bool  # now
+    authorized: int  # including expired and voided authorizations
+    capturable: bool  # at present
     refunded: int
 
 
-def truths_of(project: Project) -> dict[str, Truth]:
-    """Return the service's record of every order, by id."""
+def order_records(project: Project) -> dict[str, OrderRecord]:
+    """Return the service's record of every order, by order id."""
     store = project.epoch.store
-    return {order.id: _truth(order) for order in store.orders_newest_first() if not order.is_refund}
+    return {order.id: _order_record(order) for order in store.orders_newest_first() if not order.is_refund}
 
 
-def _truth(order: Order) -> Truth:
+def _order_record(order: Order) -> OrderRecord:
     authorizations = [attempt.authorization for attempt in order.transactions if attempt.authorization]
-    return Truth(
+    return OrderRecord(
         order.id,
         order.status,
         order.received_cents,
@@ -43,19 +43,19 @@ def _truth(order: Order) -> Truth:
 
 
 class BookProblem(NamedTuple):
-    """A problem: its kind, which is reported only once, and a sentence about its effect."""
+    """A problem: its kind, which is reported only once, and its effect in one sentence."""
 
     kind: str
     sentence: str
 
 
-def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
+def compare(entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]) -> list[BookProblem]:
     """Compare the shop's books with the service's records."""
     known = {order_id for entry in entries for order_id in entry.orders}
-    problems = [problem for entry in entries for problem in _problems(entry, truths)]
-    for truth in truths.values():
-        kept = truth.received - truth.refunded
-        if truth.order_id not in known and kept > 0:
+    problems = [problem for entry in entries for problem in _problems(entry, records)]
+    for record in records.values():
+        kept = record.received - record.refunded
+        if record.order_id not in known and kept > 0:
             problems.append(
                 BookProblem(
                     "unknown-money",
@@ -65,10 +65,10 @@ def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[B
     return problems
 
 
-def _problems(entry: BookEntry, truths: Mapping[str, Truth]) -> Iterable[BookProblem]:
-    account = _account(entry, truths)
+def _problems(entry: BookEntry, records: Mapping[str, OrderRecord]) -> Iterable[BookProblem]:
+    purchase = _purchase_of(entry, records)
     for kind, check in CHECKS.items():
-        sentence = check(account)
+        sentence = check(purchase)
         if sentence is not None:
             yield BookProblem(kind, f"{entry.purchase}: {sentence}")
 
@@ -77,17 +77,17 @@ class Purchase(NamedTuple):
     """One purchase: the entry in the shop's books, and the service's records of its orders."""
 
     entry: BookEntry
-    orders: Sequence[Truth]
+    orders: Sequence[OrderRecord]
 
     @property
     def received(self) -> int:
         """The amount that the customer paid, in cents."""
-        return sum(truth.received for truth in self.orders)
+        return sum(record.received for record in self.orders)
 
     @property
     def refunded(self) -> int:
         """The amount refunded to the customer, in cents."""
-        return sum(truth.refunded for truth in self.orders)
+        return sum(record.refunded for record in self.orders)
 
     @property
     def kept(self) -> int:
@@ -95,57 +95,60 @@ class Purchase(NamedTuple):
         return self.received - self.refunded
 
 
-def _account(entry: BookEntry, truths: Mapping[str, Truth]) -> Purchase:
-    return Purchase(entry, [truths[order_id] for order_id in entry.orders if order_id in truths])
+def _purchase_of(entry: BookEntry, records: Mapping[str, OrderRecord]) -> Purchase:
+    return Purchase(entry, [records[order_id] for order_id in entry.orders if order_id in records])
 
 
-def _shipped_unpaid(account: Purchase) -> str | None:
-    entry = account.entry
-    if entry.shipped <= account.received:
+def _shipped_unpaid(purchase: Purchase) -> str | None:
+    entry = purchase.entry
+    if entry.shipped <= purchase.received:
         return None
-    got = f"only {euros(account.received)}" if account.received else "nothing"
-    return f"goods for {euros(entry.shipped)} were shipped, and {got} was received for them"
+    received_text = f"only {euros(purchase.received)}" if purchase.received else "nothing"
+    return f"goods worth {euros(entry.shipped)} were shipped, but {received_text} was received for them"
 
 
-def _shipped_twice(account: Purchase) -> str | None:
-    entry = account.entry
+def _shipped_twice(purchase: Purchase) -> str | None:
+    entry = purchase.entry
     if not entry.amount or entry.shipped <= entry.amount:
         return None
-    return f"goods for {euros(entry.shipped)} were shipped, but only {euros(entry.amount)} were bought"
+    price = euros(entry.amount)
+    return f"goods worth {euros(entry.shipped)} were shipped, but the purchase costs only {price}"
 
 
-def _paid_for_nothing(account: Purchase) -> str | None:
-    is_known = account.received or any(truth.authorized for truth in account.orders)
-    return None if is_known or not account.entry.paid else "the shop calls it paid, but nobody paid"
-
-
-def _payment_missed(account: Purchase) -> str | None:
-    if account.kept <= 0 or account.entry.paid:
+def _paid_for_nothing(purchase: Purchase) -> str | None:
+    is_known = purchase.received or any(record.authorized for record in purchase.orders)
+    if is_known or not purchase.entry.paid:
         return None
-    return f"the customer paid {euros(account.kept)}, but the shop does not call it paid"
+    return "the shop marks it as paid, but no payment was made"
 
 
-def _paid_twice(account: Purchase) -> str | None:
-    paid = [truth for truth in account.orders if truth.received > truth.refunded or truth.capturable]
+def _payment_missed(purchase: Purchase) -> str | None:
+    if purchase.kept <= 0 or purchase.entry.paid:
+        return None
+    return f"the customer paid {euros(purchase.kept)}, but the shop does not mark it as paid"
+
+
+def _paid_twice(purchase: Purchase) -> str | None:
+    paid = [record for record in purchase.orders if record.received > record.refunded or record.capturable]
     if len(paid) <= 1:
         return None
-    kept = f", {euros(account.kept)} in all" if account.kept else ""
-    return f"the customer paid for it {len(paid)} times{kept}"
+    kept = f", {euros(purchase.kept)} in total" if purchase.kept else ""
+    return f"the customer paid {len(paid)} times{kept}"
 
 
-def _refunds_differ(account: Purchase) -> str | None:
-    if account.entry.refunded == account.refunded:
+def _refunds_differ(purchase: Purchase) -> str | None:
+    if purchase.entry.refunded == purchase.refunded:
         return None
     return (
-        f"the shop says that it refunded {euros(account.entry.refunded)}, "
-        f"but the customer got {euros(account.refunded)}"
+        f"the shop recorded refunds of {euros(purchase.entry.refunded)}, "
+        f"but the customer received {euros(purchase.refunded)}"
     )
 
 
-def _cancelled_but_kept(account: Purchase) -> str | None:
-    if not account.entry.cancelled or account.kept <= 0:
+def _cancelled_but_kept(purchase: Purchase) -> str | None:
+    if not purchase.entry.cancelled or purchase.kept <= 0:
         return None
-    return f"the shop has cancelled it, but keeps {euros(account.kept)}"
+    return f"the shop cancelled the purchase, but kept {euros(purchase.kept)}"
 
 
 PAID_FOR_NOTHING: Final = "paid-for-nothing"
@@ -161,13 +164,15 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
 }
 
 
-def went_back(readings: Sequence[Sequence[BookEntry]], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """Find facts that the shop's books lost between two readings, although it still has the money."""
+def find_reversals(
+    readings: Sequence[Sequence[BookEntry]], records: Mapping[str, OrderRecord]
+) -> list[BookProblem]:
+    """Find payments and shipments that disappeared from the shop's books between two readings."""
     return [
         BookProblem("went-back", f"{now.purchase}: {sentence}")
         for earlier, later in pairwise(readings)
         for before, now in _same_purchases(earlier, later)
-        for sentence in _lost_beliefs(before, _account(now, truths))
+        for sentence in _reversals(before, _purchase_of(now, records))
     ]
 
 
@@ -178,35 +183,43 @@ def _same_purchases(
     yield from ((known[entry.purchase], entry) for entry in later if entry.purchase in known)
 
 
-def _lost_beliefs(before: BookEntry, now: Purchase) -> Iterator[str]:
+def _reversals(before: BookEntry, now: Purchase) -> Iterator[str]:
     if before.paid and not now.entry.paid and not now.entry.cancelled and now.kept > 0:
-        yield f"the shop called it paid, and later did not, although it has {euros(now.kept)}"
+        paid = "the shop marked it as paid and later no longer did"
+        yield f"{paid}, although it kept {euros(now.kept)}"
     if now.entry.shipped < before.shipped:
-        yield f"shipped goods went from {euros(before.shipped)} down to {euros(now.entry.shipped)}"
+        change = f"from {euros(before.shipped)} to {euros(now.entry.shipped)}"
+        yield f"the value of the shipped goods fell {change}"
 
 
-def unpaid(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """Find purchases that the shop marks as paid without a payment, which is always wrong."""
-    return [problem for problem in compare(entries, truths) if problem.kind == PAID_FOR_NOTHING]
+def paid_without_payment(
+    entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]
+) -> list[BookProblem]:
+    """Find purchases marked as paid without a payment, which is a mistake at any time."""
+    return [problem for problem in compare(entries, records) if problem.kind == PAID_FOR_NOTHING]
 
 
-def missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
-    """Find authorizations that the shop does not know, or that reserve the customer's money twice."""
+def missed_authorizations(
+    entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]
+) -> list[BookProblem]:
+    """Find authorizations that are unknown to the shop, or that reserve the customer's money twice."""
     return [
-        *(problem for problem in compare(entries, truths) if problem.kind == PAID_TWICE),
-        *_missed(entries, truths),
+        *(problem for problem in compare(entries, records) if problem.kind == PAID_TWICE),
+        *_unknown_authorizations(entries, records),
     ]
 
 
-def _missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> Iterator[BookProblem]:
+def _unknown_authorizations(
+    entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]
+) -> Iterator[BookProblem]:
     known = {order_id for entry in entries for order_id in entry.orders}
-    for truth in truths.values():
-        if truth.capturable and truth.order_id not in known:
-            agreed = f"the customer agreed to pay {euros(truth.authorized)}"
+    for record in records.values():
+        if record.capturable and record.order_id not in known:
+            agreed = f"the customer authorized {euros(record.authorized)}"
             yield BookProblem("unknown-money", f"{agreed} for an order that the shop does not know")
     for entry in entries:
-        if not entry.paid and any(truth.capturable for truth in _account(entry, truths).orders):
+        if not entry.paid and any(record.capturable for record in _purchase_of(entry, records).orders):
             yield BookProblem(
                 "payment-missed",
-                f"{entry.purchase}: the customer agreed to pay, and the shop does not know it",
+                f"{entry.purchase}: the customer authorized the payment, but the shop has not recorded it",
             )

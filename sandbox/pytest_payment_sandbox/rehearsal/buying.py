@@ -1,4 +1,4 @@
-"""A customer of any shop: a browser follows the steps of a file, pays on the sandbox, and returns."""
+"""Buys in any shop: a browser follows the steps in a file, pays on the sandbox's pages, and returns."""
 
 import os
 import shutil
@@ -29,69 +29,71 @@ TEXT_MAX: Final = 200  # characters of a page in an error
 KEYS: Final = ("open", "steps", "returned")
 ACTIONS: Final = ("click", "fill", "select", "check")
 WITH_VALUE: Final = ("fill", "select")
-KNOWN: Final = ", ".join(f"{name} (requires with)" if name in WITH_VALUE else name for name in ACTIONS)
+ACTIONS_TEXT: Final = ", ".join(f"{name} (requires with)" if name in WITH_VALUE else name for name in ACTIONS)
 CHOICES: Final = (
     '[data-testid="method-credit-card"]',
     '[data-testid^="method-"]',
     '[data-testid^="issuer-"]',
     '[data-testid="scan-open"]',
 )
-"""The choices of a customer on the payment pages before the payment."""
-PAYS: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
-SECURE: Final = "/secure"
-BACK: Final = '[data-testid="back-to-shop"]'
+"""Elements of the payment pages that a customer clicks before the payment."""
+PAY_BUTTONS: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
+BANK_PATH: Final = "/secure"
+BACK_BUTTON: Final = '[data-testid="back-to-shop"]'
 
 
-class BuyFails(Exception):
-    """The customer cannot buy; the message has the step, the expectation, and the text of the page."""
+class PurchaseFailed(Exception):
+    """The purchase failed; the message has the step, the expectation, and the text of the page."""
 
 
-class BuyStep(NamedTuple):
-    """One step in the shop."""
+class PurchaseStep(NamedTuple):
+    """One step of a purchase in the shop."""
 
-    place: str
+    element: str
     action: str
     selector: str
     value: str = ""
 
     @property
     def label(self) -> str:
-        """The step as written in the file."""
-        return f'{self.place} ({self.action} "{self.selector}")'
+        """The step as shown in errors."""
+        return f'{self.element} ({self.action} "{self.selector}")'
 
 
-class Buy(NamedTuple):
-    """A purchase: the first page, the customer's steps, and the expected address or element on return."""
+class PurchaseScript(NamedTuple):
+    """A purchase: the first page, the customer's steps, and the address or element expected on return."""
 
     file: str
     open: str
-    steps: Sequence[BuyStep]
+    steps: Sequence[PurchaseStep]
     returned: str
 
 
-def read_buy(file: Path) -> Buy:
-    """Read the file with the steps.
+def read_purchase_script(file: Path) -> PurchaseScript:
+    """Read a file with the steps of a purchase.
 
     Raises:
         ValueError: the file is invalid; the message has the line and the expectation.
     """
-    document = _parsed(file)
+    document = _parse(file)
     data = document.data
     if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
-        raise _wrong(document, file, "", "expected open, steps and, optionally, returned")
+        raise _invalid(document, file, "", "expected open, steps and, optionally, returned")
     steps = data.get("steps")
     if not isinstance(steps, list) or not steps:
-        raise _wrong(document, file, "steps", "expected a list of steps")
+        raise _invalid(document, file, "steps", "expected a list of steps")
     read = []
     for number, step in enumerate(steps, 1):
         if (action := _action_of(step)) is None:
             path = f"steps[{number - 1}]"
-            raise _wrong(document, file, path, f"step {number}: expected one of {KNOWN}, not {step!r}")
-        read.append(BuyStep(f"step {number}", action, str(step[action]), str(step.get("with", ""))))
-    return Buy(str(file), str(data["open"]), read, str(data.get("returned", "")))
+            raise _invalid(
+                document, file, path, f"step {number}: expected one of {ACTIONS_TEXT}, not {step!r}"
+            )
+        read.append(PurchaseStep(f"step {number}", action, str(step[action]), str(step.get("with", ""))))
+    return PurchaseScript(str(file), str(data["open"]), read, str(data.get("returned", "")))
 
 
-def _parsed(file: Path) -> Document:
+def _parse(file: Path) -> Document:
     try:
         return parse_yaml(file.read_text(encoding="utf-8"), str(file))
     except OSError as error:
@@ -100,7 +102,7 @@ def _parsed(file: Path) -> Document:
         raise ValueError("; ".join(violation.placed() for violation in invalid.violations)) from invalid
 
 
-def _wrong(document: Document, file: Path, path: str, expected: str) -> ValueError:
+def _invalid(document: Document, file: Path, path: str, expected: str) -> ValueError:
     return ValueError(f"{file}:{document.position_of(path).line}: {expected}")
 
 
@@ -119,7 +121,7 @@ def chromium() -> Iterator[Browser]:
     """Start a headless browser: the system's Chromium, or Playwright's own.
 
     Raises:
-        BuyFails: no browser is installed.
+        BuyFails: no browser can be started.
     """
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     flags = [*FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
@@ -128,17 +130,17 @@ def chromium() -> Iterator[Browser]:
             browser = playwright.chromium.launch(executable_path=path, args=flags)
         except Error as error:
             reason = error.message.partition("\n")[0]
-            raise BuyFails(
-                f"no Chromium: install the package chromium, or run playwright install ({reason})"
+            raise PurchaseFailed(
+                f"cannot start Chromium: install the package chromium, or run playwright install ({reason})"
             ) from error
         try:
             yield browser
         finally:
-            with suppress(Error):  # Ctrl-C has ended the browser
+            with suppress(Error):  # Ctrl-C has stopped the browser
                 browser.close()
 
 
-class Press(Protocol):
+class RecordSubmission(Protocol):
     """Records the submission of a form; returns the variation of the submission, if any."""
 
     def __call__(self, method: str, path: str, *, has_number: bool) -> Submission | None:
@@ -147,36 +149,36 @@ class Press(Protocol):
 
 
 Forms = dict[int, bool]
-"""The steps that submit a form, and whether the form has a whole number."""
+"""Whether the form has a whole number, by the number of the step that submits the form."""
 
 
 class Customer:
-    """One customer, with cookies of their own."""
+    """A customer with a separate set of cookies."""
 
-    def __init__(self, context: BrowserContext, buy: Buy, shop: str, sandbox: str) -> None:
+    def __init__(self, context: BrowserContext, buy: PurchaseScript, shop: str, sandbox: str) -> None:
         self._context = context
-        self._buy = buy
+        self._script = buy
         self._shop = shop
         self._sandbox = sandbox
         context.set_default_timeout(TIMEOUT_MS)
         self._page = context.new_page()
         self._cookies: dict[str, str] = {}
-        self.pictures: dict[str, bytes] = {}  # screenshots by address
+        self.screenshots: dict[str, bytes] = {}  # screenshots by address
 
-    def buys(self, press: Press, forms: Forms) -> None:
-        """Buy, pay, and return to the shop; ``forms`` has the steps that are known to submit a form.
+    def buy(self, press: RecordSubmission, forms: Forms) -> None:
+        """Buy, pay, and return to the shop; ``forms`` has the steps known to submit a form.
 
         Raises:
-            BuyFails: a step cannot be done, or the customer does not get back to the shop.
+            BuyFails: a step fails, or the customer does not get back to the shop.
         """
-        self._go(urljoin(f"{self._shop}/", self._buy.open), "open")
-        for number, step in enumerate(self._buy.steps):
-            self._do(step, number, press, forms)
-        self._pays()
+        self._open(urljoin(f"{self._shop}/", self._script.open), "open")
+        for number, step in enumerate(self._script.steps):
+            self._perform(step, number, press, forms)
+        self._pay()
         self._expect_return()
 
-    def sees(self, url: str) -> str | None:
-        """Return the text of a page of the shop, and take a screenshot; None if the page does not exist."""
+    def read_page(self, url: str) -> str | None:
+        """Take a screenshot of a page of the shop; return its text, or None if the page does not exist."""
         if urlsplit(url).netloc == "":
             url = urljoin(f"{self._shop}/", url)
         tab = self._context.new_page()
@@ -184,23 +186,23 @@ class Customer:
             answer = tab.goto(url, wait_until="load")
             if answer is None or answer.status == HTTPStatus.NOT_FOUND:
                 return None
-            self.pictures[url] = tab.screenshot(type="jpeg", quality=60)
+            self.screenshots[url] = tab.screenshot(type="jpeg", quality=60)
             return tab.inner_text("body")
         except Error as error:
             return f"{type(error).__name__}: {error.message.partition(chr(10))[0]}"
         finally:
             tab.close()
 
-    def picture(self) -> None:
+    def take_screenshot(self) -> None:
         """Take a screenshot of the customer's current page."""
         with suppress(Exception):
-            self.pictures[self._page.url] = self._page.screenshot(type="jpeg", quality=60)
+            self.screenshots[self._page.url] = self._page.screenshot(type="jpeg", quality=60)
 
-    def returns(self, url: str, tabs: int) -> None:
+    def return_to_shop(self, url: str, tabs: int) -> None:
         """Request the return page with the customer's cookies, on one thread per tab."""
 
         def ask() -> None:
-            with suppress(requests.RequestException):  # the effect of the page shows later
+            with suppress(requests.RequestException):  # the effect of the request shows later
                 requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
 
         threads = [Thread(target=ask, daemon=True) for _ in range(tabs)]
@@ -215,59 +217,59 @@ class Customer:
 
     # Steps
 
-    def _go(self, url: str, place: str) -> None:
+    def _open(self, url: str, element: str) -> None:
         try:
             self._page.goto(url, wait_until="load")
         except Error as error:
             reason = error.message.partition("\n")[0]
-            raise BuyFails(f"{self._buy.file}, {place}: {url} does not open: {reason}") from error
+            raise PurchaseFailed(f"{self._script.file}, {element}: {url} does not open: {reason}") from error
 
-    def _do(self, step: BuyStep, number: int, press: Press, forms: Forms) -> None:
-        place = self._page.locator(step.selector).first
+    def _perform(self, step: PurchaseStep, number: int, press: RecordSubmission, forms: Forms) -> None:
+        element = self._page.locator(step.selector).first
         posts: list[bytes] = []
 
-        def note(request: Request) -> None:
+        def record_post(request: Request) -> None:
             if request.method == POST and request.url.startswith(self._shop):
                 posts.append(request.post_data_buffer or b"")
 
         is_known = number in forms
-        pressing = press(POST, step.selector, has_number=forms[number]) if is_known else None
-        self._page.on("request", note)
+        submission = press(POST, step.selector, has_number=forms[number]) if is_known else None
+        self._page.on("request", record_post)
         try:
-            if pressing is not None:
-                self._page.route(f"{self._shop}/**", _Pressed(pressing).route)
-            self._act(step, place)
+            if submission is not None:
+                self._page.route(f"{self._shop}/**", _SubmissionRoute(submission).route)
+            self._interact(step, element)
             self._page.wait_for_load_state("load")
         except Error as error:
-            raise self._failed(step, error) from error
+            raise self._failure(step, error) from error
         finally:
-            self._page.remove_listener("request", note)
-            if pressing is not None:
+            self._page.remove_listener("request", record_post)
+            if submission is not None:
                 self._page.unroute(f"{self._shop}/**")
         if posts and not is_known:
             forms[number] = with_number(posts[0], 1) != posts[0]
             press(POST, step.selector, has_number=forms[number])
 
-    def _act(self, step: BuyStep, place: Locator) -> None:
+    def _interact(self, step: PurchaseStep, element: Locator) -> None:
         if step.action == "fill":
-            place.fill(step.value)
+            element.fill(step.value)
         elif step.action == "select":
-            place.select_option(step.value)
+            element.select_option(step.value)
         elif step.action == "check":
-            place.check()
+            element.check()
         else:
-            place.click()
+            element.click()
 
-    def _failed(self, step: BuyStep, error: Exception) -> BuyFails:
+    def _failure(self, step: PurchaseStep, error: Exception) -> PurchaseFailed:
         why = str(error).partition("\n")[0]
         with suppress(Exception):  # a selector can be invalid
             if not self._page.locator(step.selector).count():
-                why = f"nothing matches it in {TIMEOUT_MS // 1000} s"
-        return BuyFails(
-            f"{self._buy.file}, {step.label}: {why} on {self._page.url}, which says {self._says()!r}"
+                why = f"no element matched within {TIMEOUT_MS // 1000} s"
+        return PurchaseFailed(
+            f"{self._script.file}, {step.label}: {why} on {self._page.url}, which shows {self._page_text()!r}"
         )
 
-    def _says(self) -> str:
+    def _page_text(self) -> str:
         text = ""
         with suppress(Exception):
             text = " ".join(self._page.inner_text("body").split())
@@ -275,8 +277,8 @@ class Customer:
 
     # The payment
 
-    def _pays(self) -> None:
-        """Make all choices, pay once, and return to the shop, whatever the result."""
+    def _pay(self) -> None:
+        """Make all choices, pay once, and return to the shop, whatever the outcome."""
         has_paid = False
         try:
             for _ in range(PAYMENT_PAGES_MAX):
@@ -284,34 +286,34 @@ class Customer:
                 if not self._page.url.startswith(self._sandbox):
                     return
                 self._cookies = {each["name"]: each["value"] for each in self._context.cookies(self._shop)}
-                wanted = self._next_press(has_paid=has_paid)
+                wanted = self._next_button(has_paid=has_paid)
                 if wanted is None:
                     return
-                has_paid = has_paid or wanted == PAYS
+                has_paid = has_paid or wanted == PAY_BUTTONS
                 with self._page.expect_navigation(wait_until="load"):
                     self._page.locator(wanted).locator("visible=true").first.click()
         except Error as error:
             reason = str(error).partition("\n")[0]
-            raise BuyFails(
-                f"{self._buy.file}: the customer is stuck on the payment page {self._page.url} ({reason}); "
-                f"it says {self._says()!r}"
+            raise PurchaseFailed(
+                f"{self._script.file}: the customer is stuck on the page {self._page.url} ({reason}), "
+                f"which shows {self._page_text()!r}"
             ) from error
 
-    def _next_press(self, *, has_paid: bool) -> str | None:
-        """Return the next button: the customer pays once, and may have to confirm the payment at the bank."""
-        may_pay = not has_paid or SECURE in self._page.url
-        wanted = [*((PAYS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK]
+    def _next_button(self, *, has_paid: bool) -> str | None:
+        """Return the selector of the next button; after the payment, the bank may ask for a confirmation."""
+        may_pay = not has_paid or BANK_PATH in self._page.url
+        wanted = [*((PAY_BUTTONS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK_BUTTON]
         return next(
             (each for each in wanted if self._page.locator(each).locator("visible=true").count()), None
         )
 
     def _expect_return(self) -> None:
         if self._page.url.startswith(self._sandbox):
-            raise BuyFails(
-                f"{self._buy.file}: the customer does not get back to the shop: the payment page "
-                f"{self._page.url} says {self._says()!r}; give the order a return_url"
+            raise PurchaseFailed(
+                f"{self._script.file}: the customer does not get back to the shop: the payment page "
+                f"{self._page.url} shows {self._page_text()!r}; set a return_url in the order"
             )
-        wanted = self._buy.returned
+        wanted = self._script.returned
         if not wanted:
             return
         if wanted.startswith(("/", "http")):
@@ -319,17 +321,17 @@ class Customer:
         else:
             is_right = self._page.locator(wanted).count() > 0
         if not is_right:
-            raise BuyFails(
-                f'{self._buy.file}, returned: expected "{wanted}" on {self._page.url}, '
-                f"which says {self._says()!r}"
+            raise PurchaseFailed(
+                f'{self._script.file}, returned: expected "{wanted}" on {self._page.url}, '
+                f"which shows {self._page_text()!r}"
             )
 
 
-class _Pressed:
-    """Varies a submission: a second request, before or with the browser's, or another number in the form."""
+class _SubmissionRoute:
+    """Varies a form submission: repeats the request, before or concurrently, or changes a number."""
 
-    def __init__(self, pressing: Submission) -> None:
-        self._pressing = pressing
+    def __init__(self, submission: Submission) -> None:
+        self._submission = submission
         self._is_done = False
 
     def route(self, route: Route, request: Request) -> None:
@@ -339,15 +341,15 @@ class _Pressed:
             route.continue_()
             return
         self._is_done = True
-        if self._pressing.more:
-            route.continue_(post_data=with_number(body, self._pressing.more))
+        if self._submission.more:
+            route.continue_(post_data=with_number(body, self._submission.more))
             return
         headers = {name: value for name, value in request.all_headers().items() if not name.startswith(":")}
         headers.pop("content-length", None)
-        again = Thread(target=_post, args=(request.url, headers, body), daemon=True)
-        start(again)
-        if not self._pressing.at_once:
-            again.join(REQUEST_SECONDS_MAX)
+        repeat = Thread(target=_post, args=(request.url, headers, body), daemon=True)
+        start(repeat)
+        if not self._submission.at_once:
+            repeat.join(REQUEST_SECONDS_MAX)
         route.continue_()
 
 
@@ -358,10 +360,10 @@ def _post(url: str, headers: Mapping[str, str], body: bytes) -> None:
         )
 
 
-def as_images(pictures: Mapping[str, bytes]) -> str:
-    """Return pictures as HTML with embedded data, for a report in one file."""
+def images_html(screenshots: Mapping[str, bytes]) -> str:
+    """Return pictures as HTML with embedded data, for a single-file report."""
     return "".join(
         f'<figure><img alt="the page {escape(url)}" src="data:image/jpeg;base64,{b64encode(data).decode()}">'
         f"<figcaption>{escape(url)}</figcaption></figure>"
-        for url, data in pictures.items()
+        for url, data in screenshots.items()
     )

@@ -9,7 +9,7 @@ from payment_sandbox.scenarios.variations import rehearsed
 
 CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
 
-IN_JOB: Final = " in its job "  # ends the label of a call that a job makes
+IN_JOB: Final = " in its job "  # ends the label of a call made by a job
 
 
 def label_without_job(step: Step) -> str:
@@ -18,7 +18,7 @@ def label_without_job(step: Step) -> str:
 
 
 class StepRecorder:
-    """Numbers the steps of one run; thread-safe."""
+    """Records and numbers the steps of one run; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -35,7 +35,7 @@ class StepRecorder:
 
 
 def kind_of_call(method: str, path: str) -> str:
-    """Return the kind of a call of the shop: a creation, a read or a change."""
+    """Return the kind of a call by the shop: a creation, a read or a change."""
     if method == "GET":
         return READ
     return CREATE if method == "POST" and path.rstrip("/") in CREATIONS else CHANGE
@@ -49,7 +49,7 @@ class ChangedStep(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The changed step as users write it."""
+        """The changed step in the form that users type."""
         return f"{self.step}:{self.change.name}"
 
 
@@ -68,8 +68,8 @@ def parse_changed_step(text: str) -> ChangedStep:
     number, _, name = rest.partition(":")
     known = {change.name: change for change in rehearsed() if kind in change.kinds}
     if not name and number in known:
-        raise ValueError(f"{text!r} needs the number of the {kind}: {kind}:1:{number} is the first one")
+        raise ValueError(f"{text!r} has no number: use {kind}:1:{number} for the first {kind}")
     if name not in known or not number.isdecimal():
-        expected = f"one of {', '.join(sorted(known))}" if known else "one such as webhook:2:twice"
+        expected = f"one of {', '.join(sorted(known))}" if known else "a variation such as webhook:2:twice"
         raise ValueError(f"{text!r} is not a variation: expected {expected}")
     return ChangedStep(f"{kind}:{number}", known[name])

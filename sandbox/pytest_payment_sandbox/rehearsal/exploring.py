@@ -1,4 +1,4 @@
-"""The exploration of a test: its variations, their order, and their findings."""
+"""Explores a test: chooses and orders its variations, and collects their findings."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,22 +19,22 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.scenarios.variations import COSTLIEST, rehearsed
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import Shown, Signs, cause_of
+from pytest_payment_sandbox.rehearsal.causes import Signs, VariationSigns, cause_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import Judged, State
+from pytest_payment_sandbox.rehearsal.judging import State, Verdict
 
-PAIRS_MAX: Final = 200  # of a test
-PAIRS_EARLY: Final = 25  # pairs of usual suspects that come before changes already tried at another step
-SEPARATE: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
-TOLD_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
+PAIRS_MAX: Final = 200  # per test
+PAIRS_EARLY: Final = 25  # pairs that precede changes already tried at another step
+INDEPENDENT_KINDS: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
+REPORTED_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
 NO_THREADS: Final = (
-    "no concurrent handlers were tried: the shop's handlers fail on threads other than the test's"
+    "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
 )
 
 ChangedSteps = tuple[ChangedStep, ...]
 
 
-def name_of(variation: ChangedSteps) -> str:
+def variation_name(variation: ChangedSteps) -> str:
     """Return the name of a variation, such as ``webhook:2:twice+action:1:cancels``."""
     return "+".join(changed.name for changed in variation)
 
@@ -43,17 +43,17 @@ def parse_variation(text: str) -> ChangedSteps:
     """Parse ``webhook:2:twice+action:1:cancels``.
 
     Raises:
-        ValueError: a part is not a change.
+        ValueError: a part is not a valid change.
     """
     return tuple(parse_changed_step(part) for part in text.split("+"))
 
 
-class Ran(NamedTuple):
-    """One run of a test: its judgement, its steps, and the changes that took place."""
+class RunResult(NamedTuple):
+    """The result of one run of a test: its verdict, its steps, and the changes that took effect."""
 
-    judged: Judged
+    verdict: Verdict
     steps: Sequence[Step]
-    happened: Collection[ChangedStep]
+    applied: Collection[ChangedStep]
     timeline: str
     picture: str
     has_restart: bool = False
@@ -62,37 +62,37 @@ class Ran(NamedTuple):
 
 
 class RehearsalFinding(NamedTuple):
-    """A problem, with the smallest variation that shows it."""
+    """A problem, and the smallest variation that shows the problem."""
 
     problem: BookProblem
     variation: ChangedSteps
     sentence: str
     timeline: str
     picture: str
-    cause: str = ""  # the common cause of all variations with the finding, if it is not the change itself
-    smallest: str = ""  # the smallest change with the finding, if the sentence begins with the cause
+    cause: str = ""  # of all variations with the finding; empty if the change is the cause
+    smallest: str = ""  # the smallest change with the finding, if there is a common cause
     shown_by: Sequence[str] = ()  # the names of all variations with the finding
 
     @property
     def name(self) -> str:
-        """The variation as users write it."""
-        return name_of(self.variation)
+        """The variation in the form that users type."""
+        return variation_name(self.variation)
 
 
-class Explored(NamedTuple):
-    """The results of the variations of one test."""
+class ExplorationResult(NamedTuple):
+    """The results of one test's variations."""
 
     findings: list[RehearsalFinding]
     tried: int
-    untried: int  # beyond the budget
+    untried: int  # for lack of time
     notes: list[str]
     unplayed: Sequence[str] = ()
     """The reasons why the selected variation, or a part of it, was not played."""
-    alike: int = 0  # tried variations that stopped early, because an equal run had continued
-    repeated: int = 0  # tried variations that ended in the same state as another one
+    duplicates: int = 0  # tried variations that stopped early as duplicates of an earlier run
+    repeated: int = 0  # tried variations with the same final state as another variation
 
 
-Run = Callable[[ChangedSteps], Ran]
+Run = Callable[[ChangedSteps], RunResult]
 """Runs the test once with these changes."""
 
 
@@ -109,8 +109,10 @@ class Explorer:
         threads: Callable[[], bool] = lambda: True,
         fruitful: Collection[str] = (),
     ) -> None:
-        """``first`` has the variations that failed last time; ``threads`` returns whether handlers can run on
-        other threads; ``fruitful`` has the names of changes with findings in other tests.
+        """Create an explorer.
+
+        ``first`` has the variations that failed in the last rehearsal; ``threads`` returns whether handlers
+        can run on other threads; ``fruitful`` has the names of changes with findings in other tests.
         """
         self._run = run
         self._has_time = has_time
@@ -121,120 +123,126 @@ class Explorer:
         self._findings: dict[
             tuple[str, str], RehearsalFinding
         ] = {}  # by the kind and the place of the problem
-        self._tried: dict[ChangedSteps, Ran] = {}
+        self._tried: dict[ChangedSteps, RunResult] = {}
         self._usual: Signs = frozenset()  # signs of the unchanged test
-        self._ends: Counter[tuple[Sequence[str], State]] = Counter()
+        self._final_states: Counter[tuple[Sequence[str], State]] = Counter()
 
-    def explore(self, baseline: Ran) -> Explored:
-        """Try all single changes, then pairs, as long as there is time."""
-        known = self._begin(baseline)
+    def explore(self, baseline: RunResult) -> ExplorationResult:
+        """Try all single changes, then pairs, until the time is up."""
+        known = self._record_baseline(baseline)
         notes: list[str] = []
         singles = self._singles(baseline, notes)
         planned = [variation for variation in self._first if set(variation) <= set(singles)]
         planned += [
             (change,) for change in singles if (change,) not in planned and _is_early(change, singles)
         ]
-        again: list[ChangedSteps] = [(change,) for change in singles if (change,) not in planned]
+        repeats: list[ChangedSteps] = [(change,) for change in singles if (change,) not in planned]
         untried = self._try_all(planned, known)
         if not untried:
-            untried = self._try_all([*self._pairs(baseline)[:PAIRS_EARLY], *again], known)
+            untried = self._try_all([*self._pairs(baseline)[:PAIRS_EARLY], *repeats], known)
         if not untried:
             untried = self._try_all(self._pairs(baseline), known)
-        return self.so_far(notes, untried)
+        return self.partial_result(notes, untried)
 
-    def so_far(self, notes: list[str], untried: int) -> Explored:
+    def partial_result(self, notes: list[str], untried: int) -> ExplorationResult:
         """Return the results so far."""
-        return Explored(
-            [self._explained(place, finding) for (_, place), finding in self._findings.items()],
+        return ExplorationResult(
+            [self._with_cause(place, finding) for (_, place), finding in self._findings.items()],
             len(self._tried),
             untried,
             notes,
-            alike=sum(ran.judged.is_alike for ran in self._tried.values()),
-            repeated=sum(count - 1 for count in self._ends.values()),
+            duplicates=sum(result.verdict.is_duplicate for result in self._tried.values()),
+            repeated=sum(count - 1 for count in self._final_states.values()),
         )
 
-    def _begin(self, baseline: Ran) -> set[str]:
+    def _record_baseline(self, baseline: RunResult) -> set[str]:
         """Record the problems of the unchanged test; return their kinds."""
-        for problem in baseline.judged.problems:
-            self._find(problem, (), baseline)
-        self._ends[baseline.judged[1:3]] += 1
-        self._usual = baseline.judged.signs
-        return {problem.kind for problem in baseline.judged.problems}
+        for problem in baseline.verdict.problems:
+            self._add_finding(problem, (), baseline)
+        self._final_states[baseline.verdict[1:3]] += 1
+        self._usual = baseline.verdict.signs
+        return {problem.kind for problem in baseline.verdict.problems}
 
-    def only(self, variation: ChangedSteps, baseline: Ran) -> Explored:
+    def explore_only(self, variation: ChangedSteps, baseline: RunResult) -> ExplorationResult:
         """Try only this variation."""
-        known = self._begin(baseline)
-        ran = self._run(variation)
-        self._find_news(variation, ran, known)
-        missed = [changed.name for changed in variation if changed not in ran.happened]
+        known = self._record_baseline(baseline)
+        result = self._run(variation)
+        self._record_news(variation, result, known)
+        missed = [changed.name for changed in variation if changed not in result.applied]
         unplayed = [f"the test has no step for {name}" for name in missed]
-        return Explored(list(self._findings.values()), 1, 0, [], unplayed)
+        return ExplorationResult(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
-        """Try the planned variations; return the number that did not fit into the budget."""
+        """Try the planned variations; return the number of variations that exceeded the budget."""
         planned = [variation for variation in planned if variation not in self._tried]
         for count, variation in enumerate(planned):
             if not self._has_time():
                 return len(planned) - count
             if self._is_implied(variation):
                 continue
-            self.note(variation, self._run(variation), known)
+            self.record(variation, self._run(variation), known)
         return 0
 
     def _is_implied(self, variation: ChangedSteps) -> bool:
-        """Whether another change of the same step has shown that this one is harmless."""
+        """Whether another change to the same step has proved that this change is harmless."""
         if len(variation) != 1 or not variation[0].change.implied_by:
             return False
         (changed,) = variation
         return any(
             len(tried) == 1
             and (tried[0].step, tried[0].change.name) == (changed.step, changed.change.implied_by)
-            and not ran.judged.problems
-            for tried, ran in self._tried.items()
+            and not result.verdict.problems
+            for tried, result in self._tried.items()
         )
 
-    def note(self, variation: ChangedSteps, ran: Ran, known: Collection[str] = ()) -> None:
-        """Record the result of a variation; problems of known kinds also occur without it."""
-        self._tried[variation] = ran
-        if not ran.judged.is_alike:
-            self._ends[ran.judged[1:3]] += 1
-        self._find_news(variation, ran, known)
+    def record(self, variation: ChangedSteps, result: RunResult, known: Collection[str] = ()) -> None:
+        """Record the result of a variation, without the problems of ``known`` kinds."""
+        self._tried[variation] = result
+        if not result.verdict.is_duplicate:
+            self._final_states[result.verdict[1:3]] += 1
+        self._record_news(variation, result, known)
 
-    def _find_news(self, variation: ChangedSteps, ran: Ran, known: Collection[str]) -> None:
-        """Record one finding of a variation: its other problems have the same cause."""
-        news = [problem for problem in ran.judged.problems if problem.kind not in known]
-        if news and not any(self._is_told(problem.kind, variation, ran.steps) for problem in news):
-            self._find(news[0], variation, ran)
+    def _record_news(self, variation: ChangedSteps, result: RunResult, known: Collection[str]) -> None:
+        """Record only one finding of a variation, because its other problems have the same cause."""
+        new_problems = [problem for problem in result.verdict.problems if problem.kind not in known]
+        if new_problems and not any(
+            self._is_recorded(problem.kind, variation, result.steps) for problem in new_problems
+        ):
+            self._add_finding(new_problems[0], variation, result)
 
-    def _is_told(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
-        """Whether a finding of this kind has the same cause; pairs have no known cause."""
-        if len(variation) == 1 and kind not in TOLD_ONCE:
-            return (kind, _place_of(variation, steps)) in self._findings
-        return any(kind == told for told, _ in self._findings)
+    def _is_recorded(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
+        """Whether a finding with the same kind and cause is recorded; pairs are compared by kind only."""
+        if len(variation) == 1 and kind not in REPORTED_ONCE:
+            return (kind, _place(variation, steps)) in self._findings
+        return any(kind == recorded for recorded, _ in self._findings)
 
-    def _find(self, problem: BookProblem, variation: ChangedSteps, ran: Ran) -> None:
-        cause = problem.kind, _place_of(variation, ran.steps)
+    def _add_finding(self, problem: BookProblem, variation: ChangedSteps, result: RunResult) -> None:
+        cause = problem.kind, _place(variation, result.steps)
         self._findings.setdefault(
             cause,
             RehearsalFinding(
-                problem, variation, sentence_of(problem, variation, ran.steps), ran.timeline, ran.picture
+                problem,
+                variation,
+                finding_sentence(problem, variation, result.steps),
+                result.timeline,
+                result.picture,
             ),
         )
 
-    def _explained(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
-        """Add to a finding the cause that all its variations share."""
+    def _with_cause(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
+        """Add the common cause of all variations with a finding to the finding."""
         if not finding.variation:
             return finding
         kind = finding.problem.kind
-        failing: dict[str, Shown] = {}
-        passing: list[Shown] = []
-        for variation, ran in self._tried.items():
-            labels = {step.name: step.label for step in ran.steps}
-            shown = Shown(variation, ran.judged.signs, labels)
-            is_there = any(problem.kind == kind for problem in ran.judged.problems)
-            if is_there and _place_of(variation, ran.steps) == place:
-                failing[name_of(variation)] = shown
-            elif not is_there:
+        failing: dict[str, VariationSigns] = {}
+        passing: list[VariationSigns] = []
+        for variation, result in self._tried.items():
+            labels = {step.name: step.label for step in result.steps}
+            shown = VariationSigns(variation, result.verdict.signs, labels)
+            has_problem = any(problem.kind == kind for problem in result.verdict.problems)
+            if has_problem and _place(variation, result.steps) == place:
+                failing[variation_name(variation)] = shown
+            elif not has_problem:
                 passing.append(shown)
         cause = cause_of(kind, list(failing.values()), passing, self._usual)
         if not cause:
@@ -242,11 +250,11 @@ class Explorer:
         return finding._replace(
             sentence=f"{cause}: {finding.problem.sentence}",
             cause=cause,
-            smallest=_in_words(finding.variation, self._tried[finding.variation].steps),
+            smallest=_describe(finding.variation, self._tried[finding.variation].steps),
             shown_by=list(failing),
         )
 
-    def _singles(self, baseline: Ran, notes: list[str]) -> list[ChangedStep]:
+    def _singles(self, baseline: RunResult, notes: list[str]) -> list[ChangedStep]:
         possible = [
             ChangedStep(step.name, change)
             for step in baseline.steps
@@ -254,12 +262,12 @@ class Explorer:
             if _is_possible(step, change, baseline)
         ]
         if any(Trait.THREADS in changed.change.traits for changed in possible) and not self._threads():
-            notes += _why_not_together(baseline)
+            notes += _threads_note(baseline)
             possible = [each for each in possible if Trait.THREADS not in each.change.traits]
-        return _most_telling_first(possible, self._fruitful)
+        return _by_priority(possible, self._fruitful)
 
-    def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
-        """Return pairs of changes that had a harmless effect, the most promising pairs first."""
+    def _pairs(self, baseline: RunResult) -> list[ChangedSteps]:
+        """Return pairs of harmless changes, the most promising pairs first."""
         known, places = rehearsed(), {step.name: place for place, step in enumerate(baseline.steps)}
         harmless = sorted(
             self._harmless(baseline), key=lambda each: (known.index(each.change), places[each.step])
@@ -267,32 +275,34 @@ class Explorer:
         pairs: list[ChangedSteps] = [
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
         ]
-        later = self._follow_ups(baseline, harmless)
-        ordered = sorted(dict.fromkeys([*pairs, *later]), key=lambda pair: self._suspicion(pair, later))
-        return self._varied(ordered)[:PAIRS_MAX]
+        follow_ups = self._follow_ups(baseline, harmless)
+        ordered = sorted(
+            dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._pair_rank(pair, follow_ups)
+        )
+        return self._diversify(ordered)[:PAIRS_MAX]
 
-    def _harmless(self, baseline: Ran) -> Iterator[ChangedStep]:
-        """Yield the harmless changes, one for each final state.
+    def _harmless(self, baseline: RunResult) -> Iterator[ChangedStep]:
+        """Yield one harmless change per final state.
 
-        Usual suspects count once for each step, and always if the test ends in its usual state: if a second
+        Usual suspects are yielded once per step, and always if the final state is the usual one: if a second
         webhook makes up for a lost one, the second webhook can be lost, too.
         """
-        ends, places = {baseline.judged[1:3]}, set()
-        for variation, ran in self._tried.items():
-            if len(variation) != 1 or ran.judged.problems:
+        final_states, places = {baseline.verdict[1:3]}, set()
+        for variation, result in self._tried.items():
+            if len(variation) != 1 or result.verdict.problems:
                 continue
-            (changed,), end = variation, ran.judged[1:3]
-            is_new = not ran.judged.is_alike and end not in ends
+            (changed,), end = variation, result.verdict[1:3]
+            is_new = not result.verdict.is_duplicate and end not in final_states
             if Trait.SUSPECT in changed.change.traits:
-                is_new = end == baseline.judged[1:3] or (changed.step, end) not in places
+                is_new = end == baseline.verdict[1:3] or (changed.step, end) not in places
             if is_new:
                 yield changed
-            if end != baseline.judged[1:3]:
-                ends.add(end)
+            if end != baseline.verdict[1:3]:
+                final_states.add(end)
                 places.add((changed.step, end))
 
-    def _varied(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
-        """Sort pairs so that each combination of two changes comes once before any is repeated."""
+    def _diversify(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
+        """Sort pairs so that each combination of two changes occurs once before any combination repeats."""
         counts: Counter[tuple[str, ...]] = Counter()
         ranked = []
         for place, pair in enumerate(pairs):
@@ -302,8 +312,8 @@ class Explorer:
             counts[names] += 1
         return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
 
-    def _follow_ups(self, baseline: Ran, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
-        """Return pairs whose second change is at a step that only the first one causes, such as a retry.
+    def _follow_ups(self, baseline: RunResult, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
+        """Return pairs whose second change affects a step that the first change causes, such as a retry.
 
         A read by a job that replaces a read by a webhook handler is such a step, too.
         """
@@ -317,26 +327,28 @@ class Explorer:
             if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
         }
 
-    def _suspicion(self, pair: ChangedSteps, later: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
-        """Return the sort key of a pair: first the pairs with the most changes that often break shops.
+    def _pair_rank(
+        self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]
+    ) -> tuple[int, bool, bool, int]:
+        """Return the sort key of a pair: the pairs with the most usual suspects come first.
 
-        Follow-up pairs come first among these, then changes with findings in other tests; the seed decides
-        among equals.
+        Ties are broken in favour of follow-up pairs, then of changes with findings in other tests, then by
+        the seed.
         """
         unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
         is_fruitful = any(changed.change.name in self._fruitful for changed in pair)
         return (
             unsuspected,
-            pair not in later,
+            pair not in follow_ups,
             not is_fruitful,
-            crc32(f"{self._seed} {name_of(pair)}".encode()),
+            crc32(f"{self._seed} {variation_name(pair)}".encode()),
         )
 
 
-def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
-    """Sort changes: first each change at one step of a kind, then at the other steps of the kind.
+def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
+    """Sort changes: first each change at the first step of a kind, then at the other steps of that kind.
 
-    Fruitful changes come first among these, then the costliest risks. That one step is the first of its kind.
+    Ties are broken in favour of fruitful changes, then of the costliest risks.
     """
     once: dict[tuple[str, Variation], ChangedStep] = {}
     for changed in possible:
@@ -356,50 +368,50 @@ def _most_telling_first(possible: Sequence[ChangedStep], fruitful: Collection[st
 
 
 def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
-    """Whether a change is a usual suspect, or is the first of its kind."""
-    alike = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
-    return Trait.SUSPECT in changed.change.traits or next(alike) == changed
+    """Whether a change is a usual suspect, or affects the first step of its kind."""
+    same = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
+    return Trait.SUSPECT in changed.change.traits or next(same) == changed
 
 
 def _kind(changed: ChangedStep) -> str:
     return changed.step.partition(":")[0]
 
 
-def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+def _place(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     """Return the place of a variation; findings of one kind at the same place have the same cause."""
     labels = {step.name: step.label for step in steps}
     kinds = [(changed.step.partition(":")[0], labels.get(changed.step, "")) for changed in variation]
-    return " + ".join(f"{kind} {label}" if kind in SEPARATE else "outcome" for kind, label in kinds)
+    return " + ".join(f"{kind} {label}" if kind in INDEPENDENT_KINDS else "outcome" for kind, label in kinds)
 
 
-def _why_not_together(baseline: Ran) -> list[str]:
+def _threads_note(baseline: RunResult) -> list[str]:
     """Return a note on the skipped concurrent handlers, if the test has webhooks."""
     return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
 
 
-def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
+def _is_possible(step: Step, change: Variation, baseline: RunResult) -> bool:
     if Trait.RESTART in change.traits and not baseline.has_restart:
         return False
     if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
         return False
     if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
-        return False  # no webhook follows it
+        return False  # no later webhook to swap with
     can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
     return can_return or Trait.RETURN not in change.traits
 
 
-def _last_webhook(baseline: Ran) -> Step | None:
+def _last_webhook(baseline: RunResult) -> Step | None:
     return next((step for step in reversed(baseline.steps) if step.kind == WEBHOOK), None)
 
 
-def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
-    """Return a finding in one sentence: the change, and its effect on the shop."""
+def finding_sentence(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
+    """Describe a finding in one sentence: the change, and its effect on the shop."""
     if not variation:
-        return f"as it is: {problem.sentence}"
-    return f"{_in_words(variation, steps)}: {problem.sentence}"
+        return f"without any change: {problem.sentence}"
+    return f"{_describe(variation, steps)}: {problem.sentence}"
 
 
-def _in_words(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+def _describe(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     labels = {step.name: step.label for step in steps}
     return ", and ".join(
         each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation

@@ -1,8 +1,8 @@
-"""The endpoint for the helpers of a suite in another language.
+"""Serves the helpers of a suite in another language.
 
-A helper sends JSON to the address in ``SANDBOX_REHEARSAL``. With ``begins``, it names the test of a project,
-and with ``ends``, it reports the result of the test. While the test is judged, each response has a question
-about the shop's books, pages or jobs; the helper sends the answers until a response has no question.
+A helper sends JSON to the address in ``SANDBOX_REHEARSAL``. With ``begins``, the helper names the test of a
+project, and with ``ends``, it reports the result of the test. While the test is judged, each response has a
+question about the shop's books, pages or jobs; the helper sends answers until a response has no question.
 """
 
 import json
@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple, Protocol
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.serving.threads import start
 
-ANSWER_SECONDS_MAX: Final = 30.0  # for a question to a helper
-JUDGE_SECONDS_MAX: Final = 85.0  # until the next question, or until the test is judged; PHP waits for 90
+ANSWER_SECONDS_MAX: Final = 30.0  # per question to a helper
+JUDGE_SECONDS_MAX: Final = 85.0  # until the next question or the verdict; PHP waits for 90
 OK: Final = 200
-BAD: Final = 400
+BAD_REQUEST: Final = 400
 EXPECTED: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
 
 Message = dict[str, Any]
@@ -27,22 +27,22 @@ Message = dict[str, Any]
 
 
 class NoHelperAnswer(Exception):
-    """A helper did not answer a question, or answered with an error."""
+    """A helper did not answer a question, or reported an error."""
 
 
 class Ending(NamedTuple):
-    """The end of a test: its failure, if any, and the questions that the helper can answer."""
+    """The end of a test: its failure, if any, and the kinds of questions that the helper can answer."""
 
     failure: str | None
     stack: str
     has_books: bool
     has_pages: bool
-    jobs: Sequence[tuple[str, Period]]  # of the shop, which run from the end of the test on
-    calls: Sequence[tuple[str, str, str]]  # of the shop: method, path, and the stack of the code that made it
+    jobs: Sequence[tuple[str, Period]]  # of the shop, which run after the end of the test
+    calls: Sequence[tuple[str, str, str]]  # of the shop: method, path, and call stack
 
     @classmethod
     def read(cls, message: Message) -> "Ending":
-        """Parse the message of a helper.
+        """Parse the message from a helper at the end of a test.
 
         Raises:
             ValueError: the period of a job is invalid.
@@ -69,7 +69,7 @@ class Conversation:
         """Ask for the shop's books.
 
         Raises:
-            AssertionError: an assertion of the shop's own fails.
+            AssertionError: an assertion in the shop's own code fails.
             NoHelperAnswer: the books cannot be read.
         """
         answer = self._ask({"ask": "books"})
@@ -77,7 +77,7 @@ class Conversation:
             raise AssertionError(str(answer["wrong"]))
         entries = answer.get("books")
         if not isinstance(entries, list):
-            raise NoHelperAnswer(f"the books are a list of entries, not {entries!r}")
+            raise NoHelperAnswer(f"expected a list of entries as books, not {entries!r}")
         return entries
 
     def page(self, url: str) -> str | None:
@@ -86,7 +86,7 @@ class Conversation:
         return None if text is None else str(text)
 
     def run_job(self, name: str) -> str | None:
-        """Ask the helper to run a job of the shop; return the reason if the job fails."""
+        """Ask the helper to run a job of the shop; return the reason for a failure, or None."""
         try:
             self._ask({"ask": "job", "job": name})
         except NoHelperAnswer as failed:
@@ -99,48 +99,48 @@ class Conversation:
             answer = self._answers.get(timeout=ANSWER_SECONDS_MAX)
         except Empty:
             raise NoHelperAnswer(
-                f"the suite did not answer for its {question['ask']} in {ANSWER_SECONDS_MAX:.0f} s"
+                f"the suite did not report its {question['ask']} within {ANSWER_SECONDS_MAX:.0f} s"
             ) from None
         if "error" in answer:
             raise NoHelperAnswer(str(answer["error"]).partition("\n")[0])
         return answer
 
     def end(self) -> None:
-        """End the questions."""
+        """End the conversation: there are no more questions."""
         self._questions.put({"ask": None})
 
-    def answered(self, message: Message) -> None:
-        """Pass on the answer to the last question."""
+    def receive_answer(self, message: Message) -> None:
+        """Receive the answer to the last question."""
         self._answers.put(message)
 
     def next_question(self) -> Message:
-        """Wait for the next question; ``ask`` is None at the end."""
+        """Wait for the next question; its ``ask`` is None at the end of the conversation."""
         try:
             return self._questions.get(timeout=JUDGE_SECONDS_MAX)
         except Empty:
             return {"ask": None}
 
 
-class Tests(Protocol):
-    """The tests of a run."""
+class SuiteTests(Protocol):
+    """The tests of one run of a suite."""
 
-    def begins(self, project_id: str, test: str) -> str:
-        """Register the project of a test; return the name of the test in this run.
+    def begin_test(self, project_id: str, test: str) -> str:
+        """Register the project of a test; return the unique name of the test in this run.
 
         Raises:
             ValueError: the project does not exist.
         """
         ...
 
-    def ends(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+    def end_test(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
         """Judge a test that has ended."""
         ...
 
 
 class HelperEndpoint:
-    """An HTTP server on this machine, for the helpers of one run."""
+    """A local HTTP server for the helpers of one run."""
 
-    def __init__(self, tests: Tests) -> None:
+    def __init__(self, tests: SuiteTests) -> None:
         self._tests = tests
         self._lock = Lock()
         self._conversations: dict[str, Conversation] = {}
@@ -152,7 +152,7 @@ class HelperEndpoint:
                 try:
                     status, answer = OK, endpoint._answer(_read(text))
                 except ValueError as wrong:
-                    status, answer = BAD, {"error": {"type": "Rehearsal", "value": str(wrong)}}
+                    status, answer = BAD_REQUEST, {"error": {"type": "Rehearsal", "value": str(wrong)}}
                 body = json.dumps(answer).encode()
                 with suppress(OSError):  # the suite was killed
                     self.send_response(status)
@@ -181,14 +181,14 @@ class HelperEndpoint:
     def _answer(self, message: Message) -> Message:
         project_id = str(message.get("project_id", ""))
         if "begins" in message:
-            return {"test": self._tests.begins(project_id, str(message["begins"]))}
+            return {"test": self._tests.begin_test(project_id, str(message["begins"]))}
         if "ends" in message:
             return self._judge(project_id, message)
         with self._lock:
             conversation = self._conversations.get(project_id)
         if conversation is None:
-            raise ValueError(f"no test of project {project_id!r} has ended: {EXPECTED}")
-        conversation.answered(message)
+            raise ValueError(f"no test of project {project_id!r} has ended yet: {EXPECTED}")
+        conversation.receive_answer(message)
         return conversation.next_question()
 
     def _judge(self, project_id: str, message: Message) -> Message:
@@ -198,7 +198,7 @@ class HelperEndpoint:
 
         def judge() -> None:
             try:
-                self._tests.ends(project_id, ending, conversation)
+                self._tests.end_test(project_id, ending, conversation)
             finally:
                 conversation.end()
 

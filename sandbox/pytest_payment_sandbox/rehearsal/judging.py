@@ -1,4 +1,4 @@
-"""Judges one run of a test once all is idle: after the retries, the jobs and all due events."""
+"""Judges one run of a test once the project is idle: after all retries, jobs and due events."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from datetime import datetime, timedelta
@@ -19,81 +19,81 @@ from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,
     Books,
     compare,
-    missed,
-    truths_of,
-    unpaid,
-    went_back,
+    find_reversals,
+    missed_authorizations,
+    order_records,
+    paid_without_payment,
 )
-from pytest_payment_sandbox.rehearsal.causes import Glimpse, Signs, signs_of
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, signs_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import NOTHING_SHOWN, Showing, shown_wrong
+from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, view_problems
 
-SOON: Final = timedelta(days=1)
+ONE_DAY: Final = timedelta(days=1)
 HORIZON: Final = timedelta(days=40)
-MOMENT: Final = timedelta(seconds=1)
+ONE_SECOND: Final = timedelta(seconds=1)
 KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
-WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipped")
+MOVED_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
 A_FEW_DAYS: Final = "three-days"
-A_FEW_DAYS_LONG: Final = timedelta(days=4)  # including the time that passes in the test itself
-UNANSWERED: Final = "HOOK-09"
-BUSY: Final = frozenset({409, 423, 425, 429, 503})  # statuses with which a shop asks for the next attempt
-TAKEN: Final = range(200, 300)
-OF_REVIEW: Final = "review "
-"""The prefix of the kinds of problems from the review."""
-LESS_TELLING: Final = ("invariant", "review", "shown", "mailed", "test")
+A_FEW_DAYS_MAX: Final = timedelta(days=4)  # including the duration of the test itself
+UNANSWERED_RULE: Final = "HOOK-09"
+BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
+ACCEPTED_STATUSES: Final = range(200, 300)
+REVIEW_PREFIX: Final = "review "
+"""The prefix of a problem's kind if the problem comes from the review."""
+LESS_SPECIFIC: Final = ("invariant", "review", "shown", "mailed", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
-"""Rules of the review that are independent of the variation, or that a shop cannot check: the service does
-not report how much a customer has transferred."""
+"""Rules of the review that do not depend on the variation, or that no shop can follow: the service does not
+report how much a customer has transferred."""
 
 Advance = Callable[[datetime], Any]
-"""Advances the project's clock to a time, webhooks and jobs included."""
+"""Advances the project's clock to a time, including webhooks and jobs."""
 
 
 State = tuple[Any, ...]
-"""The shop's books and the service's records, to compare runs."""
+"""The shop's books and the service's records, for comparison with other runs."""
 
 
-class Judged(NamedTuple):
-    """The result of a run; ``moved`` has the total received, refunded and shipped amounts, in cents."""
+class Verdict(NamedTuple):
+    """The verdict on a run; ``moved`` has the total received, refunded and shipped amounts, in cents."""
 
     problems: list[BookProblem]
     trace: tuple[str, ...]
     state: State
     moved: tuple[int, int, int] = (0, 0, 0)
-    at_rest: tuple[BookProblem, ...] = ()  # the problems that appeared only after the test
-    is_alike: bool = False  # the run stopped early: an earlier one was in the same state
-    showing: Showing = NOTHING_SHOWN
-    is_shown_soon: bool = False  # pages are read a day after the test, while authorizations are valid
-    most_calls: int = 0  # the maximum with one method and path at one time
-    busy: BusyTimes = MappingProxyType({})  # of the shop's jobs
+    late_problems: tuple[BookProblem, ...] = ()  # problems that appeared only after the test
+    is_duplicate: bool = False  # the run stopped early, because an earlier run had been in the same state
+    view: CustomerView = EMPTY_VIEW
+    reads_pages_early: bool = False  # pages are read a day after the test, while authorizations are valid
+    most_calls: int = 0  # maximum per method and path at one point in sandbox time
+    busy: BusyTimes = MappingProxyType({})  # per job of the shop
     signs: Signs = frozenset()  # of the shop's behaviour
 
 
-Ends = dict[str, Judged]
-"""The results of the runs of a test, by their state at its end."""
+VerdictsByState = dict[str, Verdict]
+"""The verdicts on the runs of a test, by their state at the end of the test."""
 
 
 class Trial(NamedTuple):
     """A run to be judged.
 
-    ``failure`` is the failure of the test, ``baseline`` the unchanged test, ``believed`` has the
-    shop's books during the test, ``ends`` the results so far, ``look`` reads the shop's pages and mails,
-    ``glimpses`` has the shop's books at each webhook.
+    ``failure`` is the failure of the test, ``baseline`` the verdict on the unchanged test. ``verdicts`` has
+    the verdicts so far, ``books_history`` the shop's books during the test, and ``snapshots`` the books
+    before each webhook. ``look`` reads the shop's pages and emails.
     """
 
     run: RehearsedRun
     changes: Sequence[ChangedStep]
     failure: str | None
-    baseline: Judged | None
-    believed: Sequence[list[BookEntry]]
-    ends: Ends
-    look: Callable[[], Showing]
-    glimpses: Sequence[Glimpse] = ()
+    baseline: Verdict | None
+    books_history: Sequence[list[BookEntry]]
+    verdicts: VerdictsByState
+    look: Callable[[], CustomerView]
+    snapshots: Sequence[BooksSnapshot] = ()
 
     @property
     def project(self) -> Project:
@@ -116,18 +116,18 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
             raise TypeError(f"payment_books must return a list of entries, not {entries!r}")
         return [BookEntry.read(entry) for entry in entries], []
     except AssertionError as wrong:
-        return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
+        return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant is violated")]
 
 
-def judge(trial: Trial, advance: Advance, books: Books | None) -> Judged:
-    """Judge a run at the end of its test, and again when everything due has happened.
+def judge(trial: Trial, advance: Advance, books: Books | None) -> Verdict:
+    """Judge a run at the end of its test, and once more when no events are due.
 
-    A run stops early if an earlier one was in the same state at the end of its test, or a day later.
+    A run stops early if an earlier run was in the same state at the end of the test, or a day later.
     """
-    return _Judging(trial, advance, books).judged()
+    return _Judge(trial, advance, books).verdict()
 
 
-class _Judging:
+class _Judge:
     """Judges one run."""
 
     def __init__(self, trial: Trial, advance: Advance, books: Books | None) -> None:
@@ -135,124 +135,131 @@ class _Judging:
         self._project = trial.run.project
         self._advance = advance
         self._books = books
-        self._believed = [*trial.believed]
+        self._books_history = [*trial.books_history]
         self._moments: list[str] = []
-        self._showing: Showing | None = None
-        self._reviewed_soon: list[BookProblem] = []  # before looking at the pages, which may inform the shop
-        self._tells = False  # the last read of the books succeeded
-        self._at_rest: list[BookProblem] = []
+        self._view: CustomerView | None = None
+        self._early_review: list[BookProblem] = []  # before the page requests, which may update the shop
+        self._has_readable_books = False  # the books were readable at the last attempt
+        self._late_problems: list[BookProblem] = []
 
-    def judged(self) -> Judged:
-        """Judge the run, and remember its state for later runs."""
+    def verdict(self) -> Verdict:
+        """Judge the run, and store its states for later runs."""
         trial, project = self._trial, self._project
-        trial.run.rest()
-        problems = _failed("test", trial.failure, trial.changes) + _lapsed_early(project, trial.changes)
-        entries = self._read()
-        signs = signs_of([*trial.glimpses, Glimpse(entries, dict(trial.run.statuses))], project)
-        problems += unpaid(entries, truths_of(project))
-        twin = self._twin(entries) or self._soon_alike()
-        state, moved = (twin.state, twin.moved) if twin is not None else self._end()
-        showing = twin.showing if twin is not None else self._showing or trial.look()
+        trial.run.end_test()
+        problems = _failure_problems("test", trial.failure, trial.changes) + _early_expiries(
+            project, trial.changes
+        )
+        entries = self._read_entries()
+        signs = signs_of([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
+        problems += paid_without_payment(entries, order_records(project))
+        twin = self._twin(entries) or self._twin_after_a_day()
+        state, moved = (twin.state, twin.moved) if twin is not None else self._finish()
+        view = twin.view if twin is not None else self._view or trial.look()
         trace = _trace(trial.run.steps)
         problems += [
-            *self._reviewed_soon,
-            *self._at_rest,
-            *_reviewed(trial, trace),
-            *_seen(project, trial.run),
+            *self._early_review,
+            *self._late_problems,
+            *_review_problems(trial, trace),
+            *_call_problems(project, trial.run),
         ]
-        problems += self._shown(showing, state)
+        problems += self._view_problems(view, state)
         if trial.baseline is not None and all(
             isinstance(each.change.effect, Repeat) for each in trial.changes
         ):
-            problems += _moved_more(moved, trial.baseline.moved)
-        is_alike, at_rest = twin is not None, tuple(self._at_rest)
+            problems += _repeated_moves(moved, trial.baseline.moved)
+        is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
         most, busy = trial.run.calls.most, trial.run.pace.busy
-        judged = Judged(
-            _each_once(problems),
+        verdict = Verdict(
+            _one_per_kind(problems),
             trace,
             state,
             moved,
-            at_rest,
-            is_alike,
-            showing,
-            self._showing is not None,
+            late_problems,
+            is_duplicate,
+            view,
+            self._view is not None,
             most,
             busy,
             signs,
         )
-        trial.ends.update({moment: judged for moment in self._moments})
-        return judged
+        trial.verdicts.update({moment: verdict for moment in self._moments})
+        return verdict
 
-    def _shown(self, showing: Showing, state: State) -> Iterator[BookProblem]:
-        """Find problems in the pages and mails."""
+    def _view_problems(self, view: CustomerView, state: State) -> Iterator[BookProblem]:
+        """Find problems in the pages and emails."""
         baseline, changes = self._trial.baseline, self._trial.changes
         if baseline is None:
-            yield from shown_wrong(showing, showing, changes, is_same_money=True)
+            yield from view_problems(view, view, changes, is_same_money=True)
         else:
             is_same_money = state[1:] == baseline.state[1:]
-            yield from shown_wrong(showing, baseline.showing, changes, is_same_money=is_same_money)
+            yield from view_problems(view, baseline.view, changes, is_same_money=is_same_money)
 
-    def _read(self) -> list[BookEntry]:
+    def _read_entries(self) -> list[BookEntry]:
         entries, invariants = read_books(self._books)
-        self._tells = self._books is not None and not invariants
-        self._believed.append(entries)
+        self._has_readable_books = self._books is not None and not invariants
+        self._books_history.append(entries)
         return entries
 
-    def _twin(self, entries: list[BookEntry]) -> Judged | None:
-        """Return an earlier run with the same result, if any, and end this one."""
+    def _twin(self, entries: list[BookEntry]) -> Verdict | None:
+        """Return the verdict on an earlier run in the same state, if any, and end this run."""
         known = entries if self._books is not None else None
         moment = f"{len(self._moments)} {_moment(self._trial.run, known)}"
-        twin = self._trial.ends.get(moment)
+        twin = self._trial.verdicts.get(moment)
         if twin is None:
             self._moments.append(moment)
             return None
-        self._trial.run.end()
-        self._at_rest += [*twin.at_rest, *went_back(self._believed, truths_of(self._project))]
+        self._trial.run.stop_recording()
+        self._late_problems += [
+            *twin.late_problems,
+            *find_reversals(self._books_history, order_records(self._project)),
+        ]
         return twin
 
-    def _soon_alike(self) -> Judged | None:
-        """Advance the clock by a day; return an earlier run with the same result, if any."""
+    def _twin_after_a_day(self) -> Verdict | None:
+        """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
         project = self._project
-        ends = [
-            attempt.authorization.expires_at - MOMENT
+        expiries = [
+            attempt.authorization.expires_at - ONE_SECOND
             for order in project.epoch.store.orders_newest_first()
             for attempt in order.transactions
             if attempt.authorization is not None and not attempt.authorization.is_over
         ]
         now = project.now()
-        self._advance(max(now, min([now + SOON, *ends])))
-        self._trial.run.end()
-        entries = self._read()
-        if self._tells:
-            self._at_rest += missed(entries, truths_of(project))
-        if self._is_shown_soon():
-            self._reviewed_soon = _reviewed(self._trial, _trace(self._trial.run.steps))
-            self._showing = self._trial.look()
+        self._advance(max(now, min([now + ONE_DAY, *expiries])))
+        self._trial.run.stop_recording()
+        entries = self._read_entries()
+        if self._has_readable_books:
+            self._late_problems += missed_authorizations(entries, order_records(project))
+        if self._reads_pages_early():
+            self._early_review = _review_problems(self._trial, _trace(self._trial.run.steps))
+            self._view = self._trial.look()
         return self._twin(entries)
 
-    def _is_shown_soon(self) -> bool:
-        """Whether the unchanged test has authorizations, which expire, and no books."""
+    def _reads_pages_early(self) -> bool:
+        """Whether to read pages after a day: the unchanged test has authorizations, but no books."""
         baseline = self._trial.baseline
         if baseline is not None:
-            return baseline.is_shown_soon
-        return self._books is None and any(truth.capturable for truth in truths_of(self._project).values())
+            return baseline.reads_pages_early
+        return self._books is None and any(
+            record.capturable for record in order_records(self._project).values()
+        )
 
-    def _end(self) -> tuple[State, tuple[int, int, int]]:
-        """Advance the clock until nothing is due; return the state, and the amounts moved."""
+    def _finish(self) -> tuple[State, tuple[int, int, int]]:
+        """Advance the clock until no events are due; return the state, and the moved amounts."""
         project = self._project
         self._advance(project.now() + HORIZON)
         entries, invariants = read_books(self._books)
-        self._at_rest += invariants
+        self._late_problems += invariants
         if self._books is not None and not invariants:
-            self._at_rest += compare(entries, truths_of(project))
-            self._at_rest += went_back([*self._believed, entries], truths_of(project))
-        return _state(project, entries), _moved(project, entries)
+            self._late_problems += compare(entries, order_records(project))
+            self._late_problems += find_reversals([*self._books_history, entries], order_records(project))
+        return _state(project, entries), _moved_amounts(project, entries)
 
 
 def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
-    """Return what decides the rest of a run: the visible state, and the changes that can still happen.
+    """Return the state that determines the rest of a run, including the changes that can still take effect.
 
-    Without books, the webhook attempts count.
+    Without books, the state includes the webhook attempts.
     """
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()
@@ -274,90 +281,95 @@ def _next_number(delivery: Delivery) -> int | None:
     return delivery.next_number if delivery.state is DeliveryState.PENDING else None
 
 
-def not_judged(run: RehearsedRun, error: BaseException) -> Judged:
-    """Judge a run by its calls and answers only, such as after an error in the books."""
-    why = f"{type(error).__name__}: {error}".partition("\n")[0]
-    problems = [*_seen(run.project, run), BookProblem("not-judged", f"the run cannot be judged: {why}")]
-    return Judged(_each_once(problems), _trace(run.steps), ())
+def judge_calls_only(run: RehearsedRun, error: BaseException) -> Verdict:
+    """Judge a run by its calls and responses only, such as after an error in the books."""
+    reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+    problems = [
+        *_call_problems(run.project, run),
+        BookProblem("not-judged", f"the run could not be judged: {reason}"),
+    ]
+    return Verdict(_one_per_kind(problems), _trace(run.steps), ())
 
 
-def given_up(run: RehearsedRun, place: str) -> Judged:
-    """Judge a run that was given up because it took too long."""
-    return Judged(_each_once([*_seen(run.project, run), hangs(place)]), _trace(run.steps), ())
+def judge_abandoned(run: RehearsedRun, place: str) -> Verdict:
+    """Judge a run that was abandoned because it took too long."""
+    return Verdict(
+        _one_per_kind([*_call_problems(run.project, run), hang_problem(place)]), _trace(run.steps), ()
+    )
 
 
-def hangs(place: str) -> BookProblem:
-    """Return the problem of a run that takes too long."""
-    return BookProblem("hangs", f"the run does not end; it was stopped in {place}")
+def hang_problem(place: str) -> BookProblem:
+    """Return the problem of a run that took too long."""
+    return BookProblem("hangs", f"the run did not finish; it was stopped in {place}")
 
 
-def judged_without_books(
+def judge_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
-) -> Judged:
-    """Judge a run of a suite by its calls and failure only; ``steps`` are those of all runs."""
-    problems = _failed("suite", failure, changes)
+) -> Verdict:
+    """Judge a run of a suite by its calls and its failure only; ``steps`` has the steps of all projects."""
+    problems = _failure_problems("suite", failure, changes)
     excused = UNRELATED | _excused(changes)
     for run in runs:
-        run.end()
+        run.stop_recording()
         problems += _mistakes(run.project, lambda rule: rule not in excused)
-        problems += _seen(run.project, run)
+        problems += _call_problems(run.project, run)
     state = tuple(_state(run.project, ()) for run in runs)
-    return Judged(_each_once(problems), _trace(steps), state)
+    return Verdict(_one_per_kind(problems), _trace(steps), state)
 
 
-def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
-    """Return the failure of a test or suite as a problem, if the changes must not affect its assertions."""
+def _failure_problems(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+    """Return the failure of a test or suite as a problem, unless the changes may break its assertions."""
     if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []
-    return [BookProblem("test", f"the {what} fails: {failure.splitlines()[0]}")]
+    return [BookProblem("test", f"the {subject} fails: {failure.splitlines()[0]}")]
 
 
 def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(f"{step.name} {label_without_job(step)}" for step in steps)
 
 
-def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:
-    truths = truths_of(project).values()
+def _moved_amounts(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:
+    records = order_records(project).values()
     return (
-        sum(truth.received for truth in truths),
-        sum(truth.refunded for truth in truths),
+        sum(record.received for record in records),
+        sum(record.refunded for record in records),
         sum(entry.shipped for entry in entries),
     )
 
 
-def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
-    """Find money or goods that moved twice because a form was submitted, or a job was run, twice."""
-    for kind, what, now, once in zip(KINDS_MOVED, WHAT_MOVED, moved, before, strict=True):
-        if now > once:
-            yield BookProblem(kind, f"{euros(now)} {what} instead of {euros(once)}")
+def _repeated_moves(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
+    """Find money or goods that moved twice because a form or a job was repeated."""
+    for kind, subject, now, baseline_amount in zip(KINDS_MOVED, MOVED_PHRASES, moved, before, strict=True):
+        if now > baseline_amount:
+            yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
 
 
-def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
-    """Find problems in calls and answers, independently of the books."""
+def _call_problems(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
+    """Find problems in calls and responses, independently of the books."""
     for call in run.waited_forever:
-        yield BookProblem("waits", f"the shop waits for ever for {call}: the call has no time limit")
-    if run.asked_without_end:
-        call = run.asked_without_end
-        yield BookProblem("endless", f"the shop asks without end: {call}, while nothing changes")
+        yield BookProblem("waits", f"the shop waits forever for {call}: the call has no timeout")
+    if run.endless_poll:
+        call = run.endless_poll
+        yield BookProblem("endless", f"the shop polls endlessly: {call}, although nothing changes")
     deliveries = project.epoch.store.deliveries()
     answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]
-    if any(MASK in answer for answer in answers):  # secrets in answers are masked on arrival
-        yield BookProblem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
+    if any(MASK in answer for answer in answers):  # secrets in responses are masked on arrival
+        yield BookProblem("secret", "the shop's response to a webhook contains a key, a card number or a CVC")
 
 
-def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+def _early_expiries(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """Find authorizations that expired during the test, although only a few days passed.
 
-    A test that advances the clock by days itself expects that.
+    A test that itself advances the clock by days expects such an expiry.
     """
     if [changed.change.name for changed in changes] != [A_FEW_DAYS]:
         return []
     orders = {order.id: order for order in project.epoch.store.orders_newest_first()}
-    begun = [orders[order_id].created for order_id in lapsed_authorizations(project.epoch, orders)]
-    if not begun or project.now() - min(begun) > A_FEW_DAYS_LONG:
+    created_at = [orders[order_id].created for order_id in lapsed_authorizations(project.epoch, orders)]
+    if not created_at or project.now() - min(created_at) > A_FEW_DAYS_MAX:
         return []
     return [
-        BookProblem("lapsed", "the authorization ran out before the shop shipped, so nothing can be captured")
+        BookProblem("lapsed", "the authorization expired before the shop shipped, so nothing can be captured")
     ]
 
 
@@ -365,77 +377,77 @@ def _creations(trace: Iterable[str]) -> int:
     return sum(step.startswith(CREATE) for step in trace)
 
 
-def _reviewed(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
+def _review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
     excused = _excused(trial.changes)
     if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
-        excused |= CREATED_TWICE  # two customers bought the same; no creation was resent
-    busy = _busy(trial.project, trial.changes)
+        excused |= CREATED_TWICE  # two customers bought the same goods; no creation was resent
+    busy = _deferred_attempts(trial.project, trial.changes)
     return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused, busy)
 
 
 def _excused(changes: Sequence[ChangedStep]) -> set[str]:
-    excused = {UNANSWERED} if changes_calls(changes) else set()  # a handler that cannot read must say so
+    excused = {UNANSWERED_RULE} if changes_calls(changes) else set()  # handlers must report a failed read
     is_pressed = any(step.startswith(PRESS) for step, _ in changes)
-    return excused | (CREATED_TWICE if is_pressed else set())  # by the customer, not by the shop
+    return excused | (CREATED_TWICE if is_pressed else set())  # resent by the customer, not by the shop
 
 
 def changes_calls(changes: Sequence[ChangedStep]) -> bool:
-    """Whether a call of the shop fails or has another response; an early webhook leaves it unchanged."""
+    """Whether a call of the shop fails or has another response; an early webhook does not change the call."""
     return any(step.startswith(CALLS) and change.effect != WEBHOOKS_FIRST for step, change in changes)
 
 
-def unrelated(project: Project) -> list[BookProblem]:
-    """Return mistakes against the unrelated rules, which only the run of the unchanged test reports."""
+def unrelated_mistakes(project: Project) -> list[BookProblem]:
+    """Return violations of the unrelated rules, which are reported only for the unchanged test."""
     return _mistakes(project, UNRELATED.__contains__)
 
 
-def _busy(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
-    """Return the ids of attempts with which a busy shop asked for the next attempt, which it then took.
+def _deferred_attempts(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
+    """Return the ids of webhook attempts that a busy shop deferred to a retry, and then accepted.
 
-    A shop may serialize its work: it refuses a webhook while another handler works, and does not answer an
-    early webhook while its own call waits. The unchanged test must not need this.
+    A shop may serialize its work: it refuses a webhook while another handler runs, and does not answer an
+    early webhook during its own call. The unchanged test must not need retries.
     """
     if not changes:
         return frozenset()
     is_early = any(each.change.effect == WEBHOOKS_FIRST for each in changes)
     return {
         attempt_id(delivery, attempt)
-        for delivery in filter(_is_taken, project.epoch.store.deliveries())
+        for delivery in filter(_is_accepted, project.epoch.store.deliveries())
         for attempt in delivery.tries
-        if _asks_again(attempt, may_wait=is_early)
+        if _asks_for_retry(attempt, may_time_out=is_early)
     }
 
 
-def _is_taken(delivery: Delivery) -> bool:
+def _is_accepted(delivery: Delivery) -> bool:
     """Whether an attempt succeeded; of a run that stops early, an equal one has made the next attempt."""
     return delivery.state is DeliveryState.PENDING or any(
-        each.reply.status in TAKEN and not each.is_withheld for each in delivery.tries
+        each.reply.status in ACCEPTED_STATUSES and not each.is_withheld for each in delivery.tries
     )
 
 
-def _asks_again(attempt: WebhookAttempt, *, may_wait: bool) -> bool:
-    return attempt.reply.status in BUSY or (may_wait and TOO_LATE in (attempt.reply.error or ""))
+def _asks_for_retry(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
+    return attempt.reply.status in BUSY_STATUSES or (may_time_out and TOO_LATE in (attempt.reply.error or ""))
 
 
 def _mistakes(
-    project: Project, is_wanted: Callable[[str], bool], busy: Set[str] = frozenset()
+    project: Project, is_selected: Callable[[str], bool], busy: Set[str] = frozenset()
 ) -> list[BookProblem]:
-    """Return the mistakes that the review finds against the selected rules, except for ``busy`` attempts."""
+    """Return the violations of the selected rules in the review, except for ``busy`` attempts."""
     return [
-        BookProblem(f"{OF_REVIEW}{finding.rule}", finding.problem)
+        BookProblem(f"{REVIEW_PREFIX}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
         if finding.kind != HINT
-        and is_wanted(finding.rule)
-        and not (finding.rule == UNANSWERED and busy >= {*finding.shown_by})
+        and is_selected(finding.rule)
+        and not (finding.rule == UNANSWERED_RULE and busy >= {*finding.shown_by})
     ]
 
 
-def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
-    """Return one problem of each kind; those with money and goods, the cost of a mistake, come first."""
+def _one_per_kind(problems: Iterable[BookProblem]) -> list[BookProblem]:
+    """Return one problem of each kind, first the problems with money or goods, which show the cost."""
     by_kind = {problem.kind: problem for problem in problems}.values()
-    return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_TELLING))
+    return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_SPECIFIC))
 
 
 def _state(project: Project, entries: Iterable[BookEntry]) -> State:
-    truths = truths_of(project).values()
-    return (tuple(sorted(map(repr, entries))), tuple(truth[1:] for truth in truths))
+    records = order_records(project).values()
+    return (tuple(sorted(map(repr, entries))), tuple(record[1:] for record in records))

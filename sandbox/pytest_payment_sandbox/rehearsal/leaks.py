@@ -14,17 +14,17 @@ from payment_sandbox.projects.project import Project
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 
 SQLITE: Final = b"SQLite format 3\x00"
-BESIDE: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
-SECRET: Final = "secret"  # the kind of these problems
-ROWS_MAX: Final = 10_000  # of a table
+LOG_SUFFIXES: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
+SECRET: Final = "secret"  # the kind of problem
+ROWS_MAX: Final = 10_000  # per table
 _FRAME: Final = re.compile(
     r"""(?m)^(?P<indent>[ |+]*)File ".*", line \d+.*\n(?:(?P=indent)[ |]+\S.*(?:\n|$))*"""
 )
-"""A frame of a traceback, including chained ones and exception groups: code, which has no data."""
+"""A frame of a traceback, including chained exceptions and exception groups: code, without data."""
 
 Column = str | bytes | int | float | None
 Traces = Callable[[], Iterable[str | Path]]
-"""The fixture ``payment_traces``: lists texts and files in which the shop stores data."""
+"""The value of the fixture ``payment_traces``: a function that lists texts and files with the shop's data."""
 
 
 class _Collector(logging.Handler):
@@ -36,13 +36,13 @@ class _Collector(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Collect the message of a record."""
-        with suppress(Exception):  # the format of a record can be wrong
+        with suppress(Exception):  # the format string of a record can be invalid
             self.texts.append(record.getMessage())
 
 
 @contextmanager
 def all_logs() -> Iterator[list[str]]:
-    """Collect log records of all levels: tests show only warnings, but production often logs more."""
+    """Collect log messages of all levels: tests show only warnings, but production often logs more."""
     collector, level = _Collector(), logging.root.level
     logging.root.addHandler(collector)
     logging.root.setLevel(logging.DEBUG)
@@ -64,7 +64,7 @@ def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProble
     """Find secrets in the shop's stored data: the texts and files that ``traces`` lists.
 
     Raises:
-        TypeError: the fixture returns something else.
+        TypeError: the fixture lists something else.
         OSError: a file cannot be read.
     """
     if traces is None or not any(_holds_secret(project.masking, trace) for trace in traces()):
@@ -80,10 +80,10 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
     if isinstance(trace, str):
         return _is_leaking(masking, trace)
     if not isinstance(trace, Path):
-        raise TypeError(f"payment_traces must list texts and paths of files, not {trace!r}")
+        raise TypeError(f"payment_traces must list texts and file paths, not {trace!r}")
     content = trace.read_bytes()
-    beside = [trace.with_name(trace.name + suffix) for suffix in BESIDE]
-    contents = [content, *(path.read_bytes() for path in beside if path.exists())]
+    log_files = [trace.with_name(trace.name + suffix) for suffix in LOG_SUFFIXES]
+    contents = [content, *(path.read_bytes() for path in log_files if path.exists())]
     if any(_is_leaking(masking, each.decode("utf-8", errors="replace")) for each in contents):
         return True
     return content.startswith(SQLITE) and any(
@@ -92,10 +92,10 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
 
 
 def _columns(database: Path) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of all rows, from a copy: the raw file hides numbers and split texts."""
+    """Yield the columns of all rows in a copy of a database, whose raw file hides numbers and split texts."""
     with TemporaryDirectory() as folder, suppress(sqlite3.Error):
         copy = Path(folder) / "copy"
-        for suffix in ("", *BESIDE):
+        for suffix in ("", *LOG_SUFFIXES):
             path = database.with_name(database.name + suffix)
             if path.exists():
                 Path(f"{copy}{suffix}").write_bytes(path.read_bytes())
@@ -106,9 +106,9 @@ def _columns(database: Path) -> Iterator[tuple[str, Column]]:
                 rows = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {ROWS_MAX}')
                 names = [column[0] for column in rows.description]
                 for row in rows:
-                    yield from zip(names, map(_readable, row), strict=True)
+                    yield from zip(names, map(_as_text, row), strict=True)
 
 
-def _readable(value: Column) -> Column:
+def _as_text(value: Column) -> Column:
     """Return integers as text: a card number can be stored as an integer."""
     return str(value) if isinstance(value, int) else value

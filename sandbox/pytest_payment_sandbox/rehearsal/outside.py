@@ -1,4 +1,4 @@
-"""The books and pages of a shop that runs elsewhere: read over HTTP, or from a command."""
+"""Reads the books and pages of a shop in another process, over HTTP or from a command."""
 
 import json
 import os
@@ -16,23 +16,23 @@ from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.showing import PageFailed
 
 SECONDS_MAX: Final = 20.0
-SHOWN_MAX: Final = 300  # characters of an output
+OUTPUT_MAX: Final = 300  # characters of output in an error
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 ADDRESSES: Final = ("http://", "https://")
 
 
 class BooksUnreadable(Exception):
-    """The books cannot be read; the message has the source and the expectation."""
+    """The shop's books cannot be read; the message has the source and the expectation."""
 
 
-class BooksElsewhere:
+class ExternalBooks:
     """The shop's books at an address, or as the output of a command: a JSON list of entries."""
 
     def __init__(self, source: str) -> None:
         """Parse the source: an address with a scheme, or a command.
 
         Raises:
-            ValueError: the source is neither.
+            ValueError: the source is neither an address nor a command.
         """
         self.source = source
         self._command: Sequence[str] = () if source.startswith(ADDRESSES) else shlex.split(source)
@@ -41,35 +41,35 @@ class BooksElsewhere:
                 f"takes an address such as http://localhost:3000/books or a command, not {source!r}"
             )
 
-    def of(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
-        """Return the entries with orders of the project; a long-running shop also has entries of other runs.
+    def entries_of(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
+        """Return the entries with orders of the project, without entries from other runs.
 
         Raises:
             BooksUnreadable: the source does not return a list of entries.
         """
-        text = self._ran(environment) if self._command else self._fetched()
+        text = self._run_command(environment) if self._command else self._fetch()
         try:
             entries = json.loads(text)
             if not isinstance(entries, list):
-                raise ValueError(f"{_cut(text)!r} is not a list")
+                raise ValueError(f"{_shorten(text)!r} is not a list")
             read = [BookEntry.read(entry) for entry in entries]
         except (TypeError, ValueError) as wrong:
             raise self._unreadable(f"expected a JSON list of entries: {wrong}") from wrong
         known = {order.id for order in project.epoch.store.orders_newest_first()}
         return [entry for entry in read if known.intersection(entry.orders)]
 
-    def _fetched(self) -> str:
+    def _fetch(self) -> str:
         try:
             answer = requests.get(self.source, timeout=SECONDS_MAX)
         except requests.RequestException as error:
-            raise self._unreadable(f"nothing answers ({type(error).__name__})") from error
+            raise self._unreadable(f"no response ({type(error).__name__})") from error
         if answer.status_code != HTTPStatus.OK:
-            raise self._unreadable(f"expected 200, not {answer.status_code}: {_cut(answer.text)}")
+            raise self._unreadable(f"expected 200, not {answer.status_code}: {_shorten(answer.text)}")
         return answer.text
 
-    def _ran(self, environment: Mapping[str, str]) -> str:
+    def _run_command(self, environment: Mapping[str, str]) -> str:
         try:
-            ran = subprocess.run(
+            completed = subprocess.run(
                 self._command,
                 env={**os.environ, **environment},
                 capture_output=True,
@@ -81,20 +81,22 @@ class BooksElsewhere:
         except OSError as error:
             raise self._unreadable(f"cannot run {self._command[0]!r}: {error.strerror}") from error
         except subprocess.TimeoutExpired as late:
-            raise self._unreadable(f"it took longer than {late.timeout:.0f} s") from late
-        if ran.returncode != 0:
-            raise self._unreadable(f"exit code {ran.returncode}: {_cut(ran.stderr or ran.stdout)}")
-        return ran.stdout
+            raise self._unreadable(f"the command took longer than {late.timeout:.0f} s") from late
+        if completed.returncode != 0:
+            raise self._unreadable(
+                f"exit code {completed.returncode}: {_shorten(completed.stderr or completed.stdout)}"
+            )
+        return completed.stdout
 
-    def _unreadable(self, why: str) -> BooksUnreadable:
-        return BooksUnreadable(f"--books {self.source}: {why}")
+    def _unreadable(self, reason: str) -> BooksUnreadable:
+        return BooksUnreadable(f"--books {self.source}: {reason}")
 
 
-def page_at(url: str) -> str | None:
-    """Return a page of a shop on this machine, requested without cookies; None if it does not exist.
+def request_page(url: str) -> str | None:
+    """Request a page of a shop on this machine, without cookies; return None if the page does not exist.
 
     Raises:
-        PageFailed: the shop answers with an error.
+        PageFailed: the shop responds with an error.
     """
     if urlsplit(url).hostname not in LOOPBACK:
         return None
@@ -107,6 +109,6 @@ def page_at(url: str) -> str | None:
     return answer.text if answer.status_code == HTTPStatus.OK else None
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     shown = text.strip()
-    return shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}…"
+    return shown if len(shown) <= OUTPUT_MAX else f"{shown[:OUTPUT_MAX]}…"

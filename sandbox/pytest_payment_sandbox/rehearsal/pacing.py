@@ -1,4 +1,4 @@
-"""Skips runs of the shop's jobs in an unchanged state, and decides which of their calls are new."""
+"""Skips runs of the shop's jobs while the state is unchanged, and detects new calls of jobs."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from payment_sandbox.projects.jobs import Job
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
-IDLE_AFTER: Final = 2  # equal runs in a row
+IDLE_AFTER: Final = 2  # consecutive equal runs
 
 BusyTimes = Mapping[str, Sequence[datetime]]
-"""The times of the runs that did something new, by job."""
+"""The start times of runs with new calls, by job."""
 
 
-class _Seen(NamedTuple):
-    """The input of a run: the changes in the project before it, and the number of advances by the test."""
+class _Input(NamedTuple):
+    """The input of a run: the earlier changes in the project, and the number of advances by the test."""
 
     changes: Moment
     advances: int
@@ -30,65 +30,71 @@ class _History:
     """The latest runs of a job."""
 
     runs: int = 0
-    begins: datetime | None = None  # start of the current or the next run
-    sees: _Seen | None = None  # the input of that run
-    calls: list[str] = field(default_factory=list)  # of that run, so far
-    seen: _Seen | None = None  # the input of the last finished run
-    called: list[str] = field(default_factory=list)  # of the last finished run
-    alike: int = 0  # runs in a row with equal input and calls
-    ended: datetime | None = None
+    start: datetime | None = None  # start of the current or next run
+    next_input: _Input | None = None  # input of the current or next run
+    calls: list[str] = field(default_factory=list)  # of the current run, so far
+    last_input: _Input | None = None  # input of the last finished run
+    last_calls: list[str] = field(default_factory=list)  # of the last finished run
+    equal_runs: int = 0  # consecutive runs with equal input and calls
+    last_start: datetime | None = None
 
 
 class JobPace:
     """Runs jobs at increasing intervals while their input and calls stay the same.
 
-    A job always runs before an event and at the end of an advance, and when it did something new in the
+    A job always runs before an event, at the end of an advance, and whenever it made new calls in the
     unchanged test. The unchanged test itself runs all jobs at their usual times.
     """
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._jobs: dict[int, _History] = defaultdict(_History)  # by function: names can be equal
+        self._jobs: dict[int, _History] = defaultdict(_History)  # by function, because names are not unique
         self.busy: dict[str, list[datetime]] = defaultdict(list)
-        self.known_busy: BusyTimes | None = None  # in the unchanged test
-        self.is_resting = False
+        self.baseline_busy: BusyTimes | None = None  # in the unchanged test
+        self.has_test_ended = False
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
         """Return the time of a job's next run, up to ``limit``: the next event, or the end of the advance."""
-        history, sees = self._jobs[id(job.run)], self._sees()
+        history, next_input = self._jobs[id(job.run)], self._current_input()
         if job.runs > history.runs:
-            self._note(job, history)
-        history.sees, history.begins = sees, job.at
-        is_idle = history.alike >= IDLE_AFTER and history.seen == sees
-        if not is_idle or history.ended is None or (self.known_busy is None and not self.is_resting):
+            self._record_run(job, history)
+        history.next_input, history.start = next_input, job.at
+        is_idle = history.equal_runs >= IDLE_AFTER and history.last_input == next_input
+        if (
+            not is_idle
+            or history.last_start is None
+            or (self.baseline_busy is None and not self.has_test_ended)
+        ):
             return job.at
-        times = 2 ** (history.alike - 1)
-        aim = min([limit, history.ended + times * (job.at - history.ended), *self._busy_after(job)])
-        history.begins = job.period.last_up_to(aim, job.at)
-        return history.begins
+        times = 2 ** (history.equal_runs - 1)
+        target = min(
+            [limit, history.last_start + times * (job.at - history.last_start), *self._next_busy_time(job)]
+        )
+        history.start = job.period.last_up_to(target, job.at)
+        return history.start
 
     def call(self, job: Job, call: str) -> bool:
         """Record a call of a running job; return whether the call is new in this state."""
         history = self._jobs[id(job.run)]
         history.calls.append(call)
-        return history.seen != history.sees or call not in history.called
+        return history.last_input != history.next_input or call not in history.last_calls
 
-    def _sees(self) -> _Seen:
+    def _current_input(self) -> _Input:
         epoch = self._project.epoch
-        return _Seen(epoch.changes.watch(), epoch.advances)
+        return _Input(epoch.changes.watch(), epoch.advances)
 
-    def _note(self, job: Job, history: _History) -> None:
-        """Record the end of a run."""
-        is_alike = history.seen == history.sees and history.called == history.calls
-        history.alike = history.alike + 1 if is_alike else 1
-        if not is_alike and history.begins is not None:
-            self.busy[job.name].append(history.begins)
-        history.runs, history.ended = job.runs, history.begins
-        history.seen, history.called, history.calls = history.sees, history.calls, []
+    def _record_run(self, job: Job, history: _History) -> None:
+        """Record the end of a job's run."""
+        is_equal = history.last_input == history.next_input and history.last_calls == history.calls
+        history.equal_runs = history.equal_runs + 1 if is_equal else 1
+        if not is_equal and history.start is not None:
+            self.busy[job.name].append(history.start)
+        history.runs, history.last_start = job.runs, history.start
+        history.last_input, history.last_calls, history.calls = history.next_input, history.calls, []
 
-    def _busy_after(self, job: Job) -> list[datetime]:
-        """Return the next time at which the job did something new in the unchanged test."""
-        times = (self.known_busy or {}).get(job.name, ())
+    def _next_busy_time(self, job: Job) -> list[datetime]:
+        """Return the next time at which the job made new calls in the unchanged test, or no time."""
+        times = (self.baseline_busy or {}).get(job.name, ())
         return (
             [min(time for time in times if time >= job.at)] if any(time >= job.at for time in times) else []
         )

@@ -1,4 +1,4 @@
-"""The line of a shop that decided on a call, rather than a helper through which all its calls pass."""
+"""Finds the line of a shop that decided on a call, rather than a helper that makes all calls."""
 
 import re
 import sys
@@ -23,21 +23,21 @@ _LINE: Final = re.compile(
     r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
     r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
 )
-"""A frame in a traceback of Python, or in a stack of JavaScript or PHP."""
+"""A frame in a Python traceback, or in a stack trace of JavaScript or PHP."""
 
 Line = tuple[str, str]
-"""A file with its absolute path, and the number of a line."""
+"""A file with its absolute path, and a line number."""
 
 
 class PlacedCall(NamedTuple):
-    """A call of the shop: its method and path without ids, and the shop's lines, the innermost first."""
+    """A call by the shop: its method and path without ids, and the shop's lines, innermost first."""
 
     call: str
     lines: Sequence[Line]
 
 
 def current_lines() -> list[Line]:
-    """Return the lines of the shop that run on this thread, up to the webhook that it handles."""
+    """Return the lines of the shop on this thread's stack, innermost first, up to the webhook handler."""
     lines = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != POSTING:
@@ -49,7 +49,7 @@ def current_lines() -> list[Line]:
 
 
 def shop_lines(text: str) -> list[Line]:
-    """Return the shop's lines in the stack traces of a text, the innermost first.
+    """Return the shop's lines in the stack traces of a text, innermost first.
 
     The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
     """
@@ -69,9 +69,9 @@ def _is_foreign(file: str) -> bool:
 
 
 def deciding_line(call: PlacedCall, calls: Iterable[PlacedCall]) -> Line | None:
-    """Return the innermost line through which only this kind of call passes, or else the innermost line.
+    """Return the innermost line used only by calls of this kind, or else the innermost line.
 
-    ``calls`` are all calls of the run.
+    ``calls`` has all calls of the run.
     """
     kinds: dict[Line, set[str]] = defaultdict(set)
     for each in calls:

@@ -1,4 +1,4 @@
-"""Reports the progress of a rehearsal: the current work, tried variations, and remaining time."""
+"""Reports the progress of a rehearsal: current work, tried variations and remaining time."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,42 +6,42 @@ from typing import Final
 from payment_sandbox.serving.realtime import monotonic_seconds
 
 FIRST_SECONDS: Final = 5.0  # from the start to the first line about variations
-EVERY_SECONDS: Final = 15.0  # from line to line
+INTERVAL_SECONDS: Final = 15.0  # between lines
 ON_TERMINAL_SECONDS: Final = 0.5
 
 Write = Callable[[str], None]
-"""Writes one line; on a terminal, in place of the line before."""
+"""Writes one line; on a terminal, replaces the previous line."""
 
 
 class Progress:
-    """The progress lines of a rehearsal, at a limited rate."""
+    """Writes the progress lines of a rehearsal at a limited rate."""
 
     def __init__(self, write: Write, *, is_terminal: bool = False, is_quiet: bool = False) -> None:
         self._write = write
-        self._every_seconds = ON_TERMINAL_SECONDS if is_terminal else EVERY_SECONDS
+        self._interval_seconds = ON_TERMINAL_SECONDS if is_terminal else INTERVAL_SECONDS
         self._is_quiet = is_quiet
-        self._next_seconds = monotonic_seconds() + min(FIRST_SECONDS, self._every_seconds)
+        self._next_seconds = monotonic_seconds() + min(FIRST_SECONDS, self._interval_seconds)
         self.tried = self.findings = 0
 
-    def say(self, text: str) -> None:
+    def write_line(self, text: str) -> None:
         """Write a line immediately."""
         if not self._is_quiet:
             self._write(text)
 
-    def note(self, findings: int, until_seconds: float, of: str = "") -> None:
-        """Count a tried variation, and write a line if one is due; ``until_seconds`` is the budget's end."""
+    def record(self, findings: int, until_seconds: float, subject: str = "") -> None:
+        """Count a tried variation; write a line if it is time. ``until_seconds`` is the end of the budget."""
         self.tried += 1
         self.findings = findings
         now = monotonic_seconds()
         if now >= self._next_seconds:
-            self._next_seconds = now + self._every_seconds
-            self.say(f"{self.line(until_seconds - now)}{f': {of}' if of else ''}")
+            self._next_seconds = now + self._interval_seconds
+            self.write_line(f"{self.describe(until_seconds - now)}{f': {subject}' if subject else ''}")
 
-    def line(self, left_seconds: float) -> str:
+    def describe(self, left_seconds: float) -> str:
         """Describe the progress: tried variations, findings, and remaining time."""
-        ways = "1 variation" if self.tried == 1 else f"{self.tried} variations"
+        variations = "1 variation" if self.tried == 1 else f"{self.tried} variations"
         number = "1 finding" if self.findings == 1 else f"{self.findings or 'no'} findings"
-        return f"{ways} tried, {number}, at most {duration(left_seconds)} left"
+        return f"{variations} tried, {number}, at most {duration(left_seconds)} left"
 
 
 def duration(seconds: float) -> str:

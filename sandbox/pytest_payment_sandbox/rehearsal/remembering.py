@@ -1,4 +1,4 @@
-"""Remembers the tried variations, so that a stopped rehearsal can be resumed."""
+"""Stores the results of tried variations, so that a stopped rehearsal can be resumed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,175 +13,177 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.changes import label_without_job
 from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
-    Explored,
+    ExplorationResult,
     Explorer,
-    Ran,
     Run,
-    name_of,
+    RunResult,
     parse_variation,
+    variation_name,
 )
-from pytest_payment_sandbox.rehearsal.judging import Judged
+from pytest_payment_sandbox.rehearsal.judging import Verdict
 from pytest_payment_sandbox.rehearsal.report import save
 
 FOLDER: Final = Path(".payment-sandbox")
-NAME: Final = "rehearsal.json"
+FILE_NAME: Final = "rehearsal.json"
 GITIGNORE: Final = "*\n"
-RESTORED: Final = (*CALLS, WEBHOOK)  # the kinds of steps whose details fit into JSON
+RESTORED_KINDS: Final = (*CALLS, WEBHOOK)  # the kinds of steps whose details fit into JSON
 
-Remembered = Mapping[str, Any]
-"""The tried variations of a test, as JSON: ``baseline``, and ``runs`` by the name of the variation."""
+StoredVariations = Mapping[str, Any]
+"""The tried variations of a test, as JSON: ``baseline``, and ``runs`` by name of the variation."""
 
 
 class TriedVariations:
-    """The tried variations of one test, including those of the previous rehearsal."""
+    """The tried variations of one test, including the variations of the previous rehearsal."""
 
-    def __init__(self, baseline: Ran, remembered: Remembered | None = None) -> None:
-        """Start with the remembered variations, unless the unchanged test has a different result now."""
-        self.baseline = _digested(baseline)
-        self._digest = _digest(self.baseline.judged[1:3])
-        self._runs: dict[str, Remembered] = {}
-        self._known: dict[ChangedSteps, Ran] = {}
-        if remembered is not None and remembered.get("baseline") == self._digest:
-            self._runs = dict(remembered["runs"])
-            self._known = dict(self._restored())
+    def __init__(self, baseline: RunResult, stored_variations: StoredVariations | None = None) -> None:
+        """Start with the stored variations, unless the result of the unchanged test has changed."""
+        self.baseline = _with_digest(baseline)
+        self._digest = _digest(self.baseline.verdict[1:3])
+        self._runs: dict[str, StoredVariations] = {}
+        self._known: dict[ChangedSteps, RunResult] = {}
+        if stored_variations is not None and stored_variations.get("baseline") == self._digest:
+            self._runs = dict(stored_variations["runs"])
+            self._known = dict(self._restore())
 
     @property
     def count(self) -> int:
-        """The number of variations that were tried before."""
+        """The number of variations tried in the previous rehearsal."""
         return len(self._known)
 
-    def run(self, variation: ChangedSteps, play: Run) -> Ran:
-        """Run a variation, unless its result is known."""
+    def run(self, variation: ChangedSteps, play: Run) -> RunResult:
+        """Run a variation, unless its result is stored."""
         if variation in self._known:
             return self._known[variation]
-        ran = _digested(play(variation))
-        self._runs[name_of(variation)] = _stored(ran)
-        return ran
+        result = _with_digest(play(variation))
+        self._runs[variation_name(variation)] = _to_json(result)
+        return result
 
-    def only(self, explorer: Explorer, variations: Sequence[ChangedSteps]) -> Explored:
+    def explore_only(self, explorer: Explorer, variations: Sequence[ChangedSteps]) -> ExplorationResult:
         """Try only these variations."""
-        played = [explorer.only(variation, self.baseline) for variation in variations]
+        played = [explorer.explore_only(variation, self.baseline) for variation in variations]
         unplayed = [problem for each in played for problem in each.unplayed]
         return played[-1]._replace(tried=len(played), unplayed=unplayed)
 
     @property
-    def remembered(self) -> Remembered:
+    def stored_variations(self) -> StoredVariations:
         """The results of all variations, as JSON."""
         return {"baseline": self._digest, "runs": self._runs}
 
-    def _restored(self) -> Iterator[tuple[ChangedSteps, Ran]]:
+    def _restore(self) -> Iterator[tuple[ChangedSteps, RunResult]]:
         for name, stored in self._runs.items():
             with suppress(ValueError, KeyError, TypeError):  # the name is from another release
                 yield parse_variation(name), self._read(stored)
 
-    def _read(self, stored: Remembered) -> Ran:
+    def _read(self, stored: StoredVariations) -> RunResult:
         steps = {(step.name, step.label): step for step in self.baseline.steps}
-        for kind, number, label, asked in stored["steps"]:
-            step = Step(kind, number, label, ShopCall(*asked))
+        for kind, number, label, call in stored["steps"]:
+            step = Step(kind, number, label, ShopCall(*call))
             steps.setdefault((step.name, step.label), step)
         present = set(stored["trace"])
-        judged = Judged(
+        verdict = Verdict(
             [BookProblem(*problem) for problem in stored["problems"]],
             tuple(stored["trace"]),
             (stored["state"],),
-            is_alike=stored["alike"],
+            is_duplicate=stored["alike"],
         )
-        happened = [change for name in stored["happened"] for change in parse_variation(name)]
-        return Ran(
-            judged,
+        applied = [change for name in stored["happened"] for change in parse_variation(name)]
+        return RunResult(
+            verdict,
             [step for step in steps.values() if f"{step.name} {label_without_job(step)}" in present],
-            happened,
+            applied,
             stored["timeline"],
             stored["picture"],
         )
 
 
-def _stored(ran: Ran) -> Remembered:
+def _to_json(result: RunResult) -> StoredVariations:
     return {
-        "problems": [list(problem) for problem in ran.judged.problems],
-        "trace": list(ran.judged.trace),
-        "state": ran.judged.state[0],
-        "alike": ran.judged.is_alike,
+        "problems": [list(problem) for problem in result.verdict.problems],
+        "trace": list(result.verdict.trace),
+        "state": result.verdict.state[0],
+        "alike": result.verdict.is_duplicate,
         "steps": [
-            [step.kind, step.number, step.label, list(_asked(step))]
-            for step in ran.steps
-            if step.kind in RESTORED
+            [step.kind, step.number, step.label, list(_method_and_path(step))]
+            for step in result.steps
+            if step.kind in RESTORED_KINDS
         ],
-        "happened": [changed.name for changed in ran.happened],
-        "timeline": ran.timeline,
-        "picture": ran.picture,
+        "happened": [changed.name for changed in result.applied],
+        "timeline": result.timeline,
+        "picture": result.picture,
     }
 
 
-def _asked(step: Step) -> tuple[str, str]:
+def _method_and_path(step: Step) -> tuple[str, str]:
     return (step.about.method, step.about.path) if isinstance(step.about, ShopCall) else ("", "")
 
 
-def _digested(ran: Ran) -> Ran:
-    """Replace the state by a digest: states are only compared."""
-    return ran._replace(judged=ran.judged._replace(state=(_digest(ran.judged.state),)))
+def _with_digest(result: RunResult) -> RunResult:
+    """Replace the state with a digest, which is sufficient for comparisons."""
+    return result._replace(verdict=result.verdict._replace(state=(_digest(result.verdict.state),)))
 
 
 def _digest(value: object) -> str:
     return blake2b(repr(value).encode(), digest_size=12).hexdigest()
 
 
-RememberedTests = Mapping[str, Remembered]
+StoredTests = Mapping[str, StoredVariations]
 """The tried variations of each test, by the name of the test."""
 
 
-def read_state(command: str) -> RememberedTests:
-    """Read the variations that a stopped run of this command in this folder had tried."""
+def read_state(command: str) -> StoredTests:
+    """Read the tried variations of a stopped run of this command in this folder."""
     with suppress(OSError, ValueError, AttributeError):
-        tests: RememberedTests = json.loads((FOLDER / NAME).read_text(encoding="utf-8")).get(command, {})
+        tests: StoredTests = json.loads((FOLDER / FILE_NAME).read_text(encoding="utf-8")).get(command, {})
         return tests
     return {}
 
 
-def write_state(command: str, tests: RememberedTests) -> None:
-    """Store the tried variations of this command; remove the file if there are none.
+def write_state(command: str, tests: StoredTests) -> None:
+    """Store the tried variations of this command, or remove the file if there are none.
 
     Raises:
         OSError: the folder cannot be written.
     """
     if not tests:
-        (FOLDER / NAME).unlink(missing_ok=True)
+        (FOLDER / FILE_NAME).unlink(missing_ok=True)
         return
     save(FOLDER / ".gitignore", GITIGNORE)
-    save(FOLDER / NAME, json.dumps({command: dict(tests)}))
+    save(FOLDER / FILE_NAME, json.dumps({command: dict(tests)}))
 
 
-FAILED: Final = "payment-rehearsal"
-TRIED: Final = "payment-rehearsal-tried"
+FAILED_KEY: Final = "payment-rehearsal"
+TRIED_KEY: Final = "payment-rehearsal-tried"
 
 
 class PytestMemory:
-    """The memory of a session's rehearsals in pytest's cache."""
+    """Stores the results of a session's rehearsals in pytest's cache."""
 
-    def __init__(self, cache: Any, *, goes_on: bool) -> None:
-        """Use the cache, if there is one; ``goes_on`` resumes the rehearsal that was stopped."""
+    def __init__(self, cache: Any, *, resumes: bool) -> None:
+        """Use the cache, if there is one; ``resumes`` resumes the stopped rehearsal."""
         self._cache = cache
-        self._goes_on = goes_on
+        self._resumes = resumes
 
     def failed(self, nodeid: str) -> list[str]:
-        """Return the variations that failed last time."""
-        names = self._get(FAILED, nodeid)
+        """Return the variations that failed in the last rehearsal."""
+        names = self._get(FAILED_KEY, nodeid)
         return names if isinstance(names, list) else []
 
-    def tried(self, nodeid: str) -> Remembered | None:
-        """Return the tried variations of the stopped rehearsal, if this one resumes it."""
-        tried = self._get(TRIED, nodeid) if self._goes_on else None
+    def tried(self, nodeid: str) -> StoredVariations | None:
+        """Return the tried variations of the stopped rehearsal, if this rehearsal resumes it."""
+        tried = self._get(TRIED_KEY, nodeid) if self._resumes else None
         return tried if isinstance(tried, Mapping) else None
 
-    def remember(self, nodeid: str, explored: Explored, tried: TriedVariations, *, is_stopped: bool) -> None:
-        """Store the failed variations, and the tried ones if untried variations remain."""
+    def store(
+        self, nodeid: str, explored: ExplorationResult, tried: TriedVariations, *, is_stopped: bool
+    ) -> None:
+        """Store the failed variations, and the tried variations if untried variations remain."""
         if self._cache is None:
             return
         names = [finding.name for finding in explored.findings if finding.variation]
-        self._cache.set(_key(FAILED, nodeid), names)
+        self._cache.set(_key(FAILED_KEY, nodeid), names)
         is_partial = is_stopped or explored.untried > 0
-        if is_partial or self._get(TRIED, nodeid):
-            self._cache.set(_key(TRIED, nodeid), tried.remembered if is_partial else None)
+        if is_partial or self._get(TRIED_KEY, nodeid):
+            self._cache.set(_key(TRIED_KEY, nodeid), tried.stored_variations if is_partial else None)
 
     def _get(self, kind: str, nodeid: str) -> object:
         return self._cache.get(_key(kind, nodeid), None) if self._cache is not None else None

@@ -1,4 +1,4 @@
-"""The report of a rehearsal: one HTML file for people, or JSON for programs."""
+"""Writes the report of a rehearsal: one HTML file for people, or JSON for programs."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from payment_sandbox.operations.review.lessons import lesson_of
-from pytest_payment_sandbox.rehearsal.exploring import Explored, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.exploring import ExplorationResult, RehearsalFinding
 from pytest_payment_sandbox.rehearsal.places import shop_lines
 
 JSON: Final = ".json"
@@ -22,17 +22,19 @@ figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
 """
 
 TestReport = dict[str, Any]
-"""A rehearsed test: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
-Tests = Sequence[TestReport]
+"""The report of a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
+TestReports = Sequence[TestReport]
 
 
-def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> TestReport:
-    """Return the report of one test; ``again`` returns the command that reruns a finding."""
+def report_of(
+    name: str, explored: ExplorationResult, rerun_command: Callable[[RehearsalFinding], str]
+) -> TestReport:
+    """Create the report of one test; ``rerun_command`` returns the command that reruns a finding."""
     return {
         "test": name,
         "variations": explored.tried,
         "left": explored.untried,
-        "alike": explored.alike,
+        "alike": explored.duplicates,
         "repeated": explored.repeated,
         "notes": explored.notes,
         "findings": [
@@ -47,7 +49,7 @@ def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding],
                 "lesson": _lesson(finding),
                 "section": _section(finding),
                 "variation": finding.name,
-                "again": again(finding) if finding.variation else "",
+                "again": rerun_command(finding) if finding.variation else "",
                 "timeline": finding.timeline,
                 "picture": finding.picture,
             }
@@ -68,29 +70,29 @@ def _section(finding: RehearsalFinding) -> str:
 
 
 def shop_line(text: str) -> str:
-    """Return the shop's line in the first stack of a text, such as ``shop.mjs:31``, or an empty string."""
+    """Return the shop's line in the first stack trace of a text, such as ``shop.mjs:31``, or ""."""
     file, line = next(iter(shop_lines(text)), ("", ""))
     with suppress(ValueError):
         file = str(Path(file).relative_to(Path.cwd()))
     return f"{file}:{line}" if line else ""
 
 
-def _seen_in(finding: Mapping[str, Any]) -> str:
+def _smallest_change(finding: Mapping[str, Any]) -> str:
     """Return the smallest change with a finding, and the number of other variations with it, if any."""
     others = len(finding["shown_by"]) - 1
     shown = {0: "", 1: "; another variation shows it, too"}
-    also = shown.get(others, f"; {others} other variations show it, too")
-    return f"the smallest change that shows it: {finding['smallest']}{also}"
+    more = shown.get(others, f"; {others} other variations show it, too")
+    return f"the smallest change that shows it: {finding['smallest']}{more}"
 
 
 def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
-    """Format the findings of a test as text; ``with_name`` adds its name, for reports on several tests."""
+    """Format the findings of a test as text; ``with_name`` adds the test's name."""
     lines: list[str] = []
     for finding in test["findings"]:
         rows = {
             "test": test["test"] if with_name else "",
             "at": finding["line"],
-            "seen": _seen_in(finding) if finding["smallest"] else "",
+            "seen": _smallest_change(finding) if finding["smallest"] else "",
             "": finding["lesson"],
             "again": finding["again"],
         }
@@ -100,9 +102,9 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
     return lines
 
 
-def write(path: Path, tests: Tests, of: str = "test") -> None:
-    """Write the report of a rehearsal; ``of`` is the rehearsed unit: test, suite or shop."""
-    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests, of))
+def write(path: Path, tests: TestReports, unit: str = "test") -> None:
+    """Write the report of a rehearsal; ``unit`` is the rehearsed unit: test, suite or shop."""
+    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests, unit))
 
 
 def save(path: Path, text: str) -> None:
@@ -113,15 +115,15 @@ def save(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
-def html(tests: Tests, of: str = "test") -> str:
-    """Return the report as a page without scripts."""
+def html(tests: TestReports, unit: str = "test") -> str:
+    """Return the report as an HTML page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
-    parts = [f"<p>{summary(tests, of)}</p>", *(_finding(test, finding) for test, finding in findings)]
+    parts = [f"<p>{summary(tests, unit)}</p>", *(_finding_html(test, finding) for test, finding in findings)]
     return page("Payment rehearsal", "Payment rehearsal", parts)
 
 
 def page(title: str, heading: str, parts: Iterable[str]) -> str:
-    """Return a page in one file."""
+    """Return a self-contained HTML page."""
     head = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
@@ -129,24 +131,24 @@ def page(title: str, heading: str, parts: Iterable[str]) -> str:
     return "\n".join([head, f"<h1>{heading}</h1>", *parts, "</body></html>"])
 
 
-def summary(tests: Tests, of: str = "test") -> str:
+def summary(tests: TestReports, unit: str = "test") -> str:
     """Summarize a rehearsal in one line."""
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
     no_time = f", no time for {untried} more (a longer budget tries them)" if untried else ""
-    count = f"1 {of}" if len(tests) == 1 else f"{len(tests)} {of}s"
+    count = f"1 {unit}" if len(tests) == 1 else f"{len(tests)} {unit}s"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
-    ways = "1 variation" if variations == 1 else f"{variations} variations"
-    return f"{count} rehearsed in {ways}{no_time}: {number}"
+    variations_text = "1 variation" if variations == 1 else f"{variations} variations"
+    return f"{count} rehearsed in {variations_text}{no_time}: {number}"
 
 
-def _finding(test: TestReport, finding: Mapping[str, str]) -> str:
-    again = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
-    seen = f"<p>{escape(_seen_in(finding))}</p>" if finding["smallest"] else ""
+def _finding_html(test: TestReport, finding: Mapping[str, str]) -> str:
+    rerun_command = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
+    smallest = f"<p>{escape(_smallest_change(finding))}</p>" if finding["smallest"] else ""
     line = f" at {escape(finding['line'])}" if finding["line"] else ""
     return (
         f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}{line}</p>"
-        f"{seen}<p>{escape(finding['lesson'])}</p>{again}"
+        f"{smallest}<p>{escape(finding['lesson'])}</p>{rerun_command}"
         f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
     )

@@ -1,4 +1,4 @@
-"""One run of a rehearsed test: records its steps, and applies the changes."""
+"""Records the steps of one run of a rehearsed test, and applies the changes to them."""
 
 import json
 import math
@@ -50,34 +50,34 @@ from payment_sandbox.testing.shops.submitting import Submission
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
 from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, current_lines, deciding_line
-from pytest_payment_sandbox.rehearsal.scenes import Scene, happen, others, played
+from pytest_payment_sandbox.rehearsal.scenes import Scene, apply_event, earlier_open_orders, play
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
-FIRST: Final = 1  # the number of a webhook's first attempt
-NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
-ALIKE_MAX: Final = 300  # calls with one method and path at one time
-ALIKE_AS_IT_IS_MAX: Final = 10_000  # in the unchanged test, which ends by itself
+FIRST_ATTEMPT: Final = 1  # the number of a webhook's first attempt
+ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
+SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
+SAME_CALLS_BASELINE_MAX: Final = 10_000  # in the unchanged test, which is expected to end by itself
 MERCHANT_API: Final = "/v1/"
-LOOK_SECONDS: Final = 0.002
-STILL_LOOKS: Final = 10  # in a row that saw no other thread move
-STILL_LOOKS_EARLY: Final = 200  # in a row until the handler of an early webhook counts as blocked
-LOOKS_MAX: Final = 75  # by then, some other thread of the process never rests
+CHECK_SECONDS: Final = 0.002
+IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread moved
+IDLE_CHECKS_EARLY: Final = 200  # checks until the handler of an early webhook counts as blocked
+CHECKS_MAX: Final = 75  # beyond this number, another thread of the process is considered busy forever
 
-Places = dict[int, tuple[int, int]]
+ThreadPositions = dict[int, tuple[int, int]]
 """The position of each thread: its frame and instruction."""
 CUT_OFF: Final = Fault.read({"reset": True})
 
 Visit = Callable[[Order, int], None]
-"""Opens the return page of an order, in some tabs."""
+"""Opens the return page of an order in the given number of tabs."""
 
 
 class Meeting:
-    """Makes two handlers wait for each other at every call, until one of them does not arrive.
+    """Makes two handlers wait for each other at every call, until one handler does not arrive.
 
     The first handler waits only while another thread of the process is running: a handler that has ended,
-    or that waits for a lock of the first handler, will not arrive.
+    or that waits for a lock held by the first handler, will never arrive.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Meeting:
         self._is_over = False
 
     def meet(self) -> None:
-        """Wait for the other handler."""
+        """Wait until the other handler arrives, or is blocked."""
         with self._arrivals:
             if self._is_over:
                 return
@@ -95,16 +95,16 @@ class Meeting:
             if not count % 2:
                 self._arrivals.notify_all()
                 return
-            still = looks = 0
-            places = _places()
+            idle_checks = checks = 0
+            positions = _thread_positions()
             while self._count == count and not self._is_over:
-                self._arrivals.wait(LOOK_SECONDS)
-                before, places = places, _places()
-                still, looks = (still + 1 if places == before else 0), looks + 1
-                self._is_over = still >= STILL_LOOKS or looks >= LOOKS_MAX
+                self._arrivals.wait(CHECK_SECONDS)
+                before, positions = positions, _thread_positions()
+                idle_checks, checks = (idle_checks + 1 if positions == before else 0), checks + 1
+                self._is_over = idle_checks >= IDLE_CHECKS or checks >= CHECKS_MAX
 
 
-def _places() -> Places:
+def _thread_positions() -> ThreadPositions:
     """Return the positions of all other threads."""
     own = get_ident()
     return {
@@ -113,20 +113,20 @@ def _places() -> Places:
 
 
 class RepeatedCalls:
-    """Counts the calls with the same method and path, while no sandbox time passes."""
+    """Counts calls with the same method and path while no sandbox time passes."""
 
     def __init__(self) -> None:
         self.most = 0
         self._counts: Counter[str] = Counter()
         self._since: datetime | None = None
-        self._limit = ALIKE_AS_IT_IS_MAX
+        self._limit = SAME_CALLS_BASELINE_MAX
 
     def limit(self, most: int) -> None:
-        """Allow twice as many calls as in the unchanged test, and at least ``ALIKE_MAX``."""
-        self._limit = max(ALIKE_MAX, 2 * most)
+        """Allow twice as many calls as in the unchanged test, and at least ``SAME_CALLS_MAX``."""
+        self._limit = max(SAME_CALLS_MAX, 2 * most)
 
     def is_over(self, call: str, now: datetime) -> bool:
-        """Count a call; return whether there were too many of its kind."""
+        """Count a call; return whether there were too many calls of its kind."""
         if now != self._since:
             self._counts.clear()
             self._since = now
@@ -136,55 +136,55 @@ class RepeatedCalls:
 
     @property
     def is_endless(self) -> bool:
-        """Whether the shop repeats a call long after the calls are cut off."""
+        """Whether the shop repeats a call long after the limit has been reached."""
         return self.most > 2 * self._limit
 
 
 class RehearsedRun:
-    """One run of a test: the project asks it for the fault, effect or time of each step."""
+    """One run of a test: decides the fault, effect or time of each step for the project."""
 
-    works_elsewhere = True  # the shop's handlers do not fail on threads other than the test's
+    works_on_other_threads = True  # the shop's handlers do not fail on threads other than the test's
 
     def __init__(
         self,
         project: "Project",
         changes: Sequence[ChangedStep] = (),
         *,
-        elsewhere: bool = False,
+        on_other_threads: bool = False,
         visit: Visit | None = None,
         restart: Callable[[], None] | None = None,
         recorder: StepRecorder | None = None,
     ) -> None:
         """Rehearse a project; ``recorder`` numbers the steps of several projects.
 
-        With ``elsewhere``, webhooks are handled on threads other than the test's.
+        With ``on_other_threads``, webhooks are handled on threads other than the test's.
         """
         self.project = project
-        self.happened: list[ChangedStep] = []
-        self._placed: dict[str, PlacedCall] = {}  # the calls of the shop in this process, by step
+        self.applied: list[ChangedStep] = []
+        self._call_lines: dict[str, PlacedCall] = {}  # calls of a shop in this process, by step
         self.waited_forever: list[str] = []
-        self.asked_without_end = ""  # the call that the shop repeats while nothing changes
+        self.endless_poll = ""  # the call that the shop repeats although nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.is_given_up = False  # the run takes too long, and ends at its next call
+        self.is_abandoned = False  # the run takes too long, and stops at its next call
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
         self.has_steps = False
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
-        self.is_elsewhere = elsewhere
+        self.is_elsewhere = on_other_threads
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
         self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
-        self._is_on = True
-        self._is_resting = False
+        self._is_recording = True
+        self._has_test_ended = False
         self._meeting: Meeting | None = None
-        self._is_acting = False  # an action is running that the test did not ask for
-        self._of_another: list[str] = []  # the orders of another customer
-        self._is_job_noted = True  # the current run of a job is a step, or no job runs
-        self._is_job_again = False  # the current run of a job is repeated
-        self._beside: Thread | None = None  # the same job in another process
+        self._is_acting = False  # an action is running that is not part of the test
+        self._orders_of_other_customer: list[str] = []  # the orders of another customer
+        self._is_job_recorded = True  # the current run of a job is recorded as a step, or no job is running
+        self._repeats_job = False  # the current run of a job must be repeated
+        self._concurrent_run: Thread | None = None  # simulates the same job in another process
 
     @property
     def steps(self) -> list[Step]:
@@ -193,63 +193,63 @@ class RehearsedRun:
 
     @property
     def pending(self) -> list[str]:
-        """The names of the changes that can still happen; once the test has ended, those of reads by jobs."""
-        if not self._is_on:
+        """The names of changes that can still take effect; after the end of the test, only of reads."""
+        if not self._is_recording:
             return []
-        changes = [each for each in self._changes.values() if each not in self.happened]
-        return [each.name for each in changes if not self._is_resting or each.step.startswith(READ)]
+        changes = [each for each in self._changes.values() if each not in self.applied]
+        return [each.name for each in changes if not self._has_test_ended or each.step.startswith(READ)]
 
     @property
     def changed_at(self) -> Line | None:
-        """The line of the shop that decided on the changed call, if it is in this process."""
-        changed = [self._placed[each.step] for each in self.happened if each.step in self._placed]
-        return deciding_line(changed[-1], self._placed.values()) if changed else None
+        """The line of the shop that decided on the changed call, if the shop runs in this process."""
+        changed = [self._call_lines[each.step] for each in self.applied if each.step in self._call_lines]
+        return deciding_line(changed[-1], self._call_lines.values()) if changed else None
 
-    def rest(self) -> None:
-        """End the test: from now on, only reads by the shop's jobs are steps."""
-        self._is_resting = self.pace.is_resting = True
+    def end_test(self) -> None:
+        """Mark the end of the test: from now on, only reads by the shop's jobs are steps."""
+        self._has_test_ended = self.pace.has_test_ended = True
         self.calls.limit(self.calls.most)
 
-    def end(self) -> None:
+    def stop_recording(self) -> None:
         """Stop recording and changing steps."""
-        self._is_on = False
+        self._is_recording = False
 
-    # Questions of the project
+    # Calls from the project
 
     def ends_with(self, path: str) -> bool:
-        """Whether a call ends the run: the run was given up, or the shop calls on beyond the limit."""
-        return self.is_given_up or (self.calls.is_endless and path.startswith(MERCHANT_API))
+        """Whether a call ends the run: the run was abandoned, or the shop keeps calling beyond the limit."""
+        return self.is_abandoned or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Return the time of a job's next run: jobs without news run at increasing intervals."""
+        """Return the time of a job's next run: idle jobs run at increasing intervals."""
         return self.pace.next_run(job, limit)
 
     def run_job(self, job: Job) -> str | None:
-        """Run a job of the shop, or run it twice if the variation says so.
+        """Run a job of the shop once, or twice if the variation repeats it.
 
-        A run is a step if it is the first one of its job, or if it changes something.
+        The first run of each job is a step, as is every run that makes a change.
         """
-        self._is_job_noted = False
+        self._is_job_recorded = False
         problem = job.run()
-        self._end_beside()
-        if not self._is_job_noted and job.runs == 1:
-            self._note_run(job, is_changing=False)
-        is_twice, self._is_job_again = self._is_job_again, False
-        return (job.run() or problem) if is_twice else problem
+        self._join_concurrent_run()
+        if not self._is_job_recorded and job.runs == 1:
+            self._record_run(job, is_changing=False)
+        repeats, self._repeats_job = self._repeats_job, False
+        return (job.run() or problem) if repeats else problem
 
-    def _end_beside(self) -> None:
+    def _join_concurrent_run(self) -> None:
         """Wait for the concurrent run of the same job."""
-        beside, self._beside = self._beside, None
-        if beside is not None:
-            beside.join()
+        concurrent_run, self._concurrent_run = self._concurrent_run, None
+        if concurrent_run is not None:
+            concurrent_run.join()
 
-    def _note_run(self, job: Job, *, is_changing: bool) -> None:
+    def _record_run(self, job: Job, *, is_changing: bool) -> None:
         """Record a run of a job as a step, before its first change or after its end."""
-        self._is_job_noted = True
+        self._is_job_recorded = True
         effect = self._effect(JOB, f"the run of the shop's job {job.name}", JobRun(job.name, is_changing))
         if not isinstance(effect, Repeat):
             return
-        self._is_job_again = not effect.at_once
+        self._repeats_job = not effect.at_once
         if effect.at_once:
             self._meeting, context = Meeting(), copy_context()
 
@@ -257,51 +257,51 @@ class RehearsedRun:
                 with suppress(Exception):
                     context.run(job.run)
 
-            self._beside = Thread(target=run, name="second process")
-            start(self._beside)
+            self._concurrent_run = Thread(target=run, name="second process")
+            start(self._concurrent_run)
             self._meeting.meet()
 
     def call(self, method: str, path: str) -> Fault | None:
-        """Return the fault of a call of the shop, if there is one."""
+        """Return the fault of a call by the shop, if there is one."""
         if self._meeting is not None:
             self._meeting.meet()
         if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
-            self.asked_without_end = f"{method} {short_path(path)}"
+            self.endless_poll = f"{method} {short_path(path)}"
             return CUT_OFF
         job = self.project.epoch.jobs.running
-        if job is not None and not self._is_news_of_job(job, method, path):
+        if job is not None and not self._record_job_call(job, method, path):
             return None
         label = f"the shop's {method} {short_path(path)}{f'{IN_JOB}{job.name}' if job is not None else ''}"
         effect = self._effect(kind_of_call(method, path), label, ShopCall(method, path))
         if isinstance(effect, PriorEvent):
-            happen(effect, self.project, path)
+            apply_event(effect, self.project, path)
         return effect if isinstance(effect, Fault) else None
 
-    def _is_news_of_job(self, job: Job, method: str, path: str) -> bool:
-        """Record a call of a running job; return whether the call is new in this state."""
-        if kind_of_call(method, path) != READ and not self._is_job_noted:
-            self._note_run(job, is_changing=True)
+    def _record_job_call(self, job: Job, method: str, path: str) -> bool:
+        """Record a call by a running job; return whether the call is new in this state."""
+        if kind_of_call(method, path) != READ and not self._is_job_recorded:
+            self._record_run(job, is_changing=True)
         return self.pace.call(job, f"{method} {path}")
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the response to a read of an order; a stale one is from the order's previous status."""
-        seen, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
+        """Return the response to a read of an order; a stale response has the order's previous status."""
+        responses_by_status, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
         if is_stale:
-            shown = next((other for other in reversed(seen) if other != status), status)
-            self._note_status(order_id, shown)
-            return seen.get(shown, body)
-        seen[status] = body
-        self._note_status(order_id, status)
+            stale_status = next((other for other in reversed(responses_by_status) if other != status), status)
+            self._record_status(order_id, stale_status)
+            return responses_by_status.get(stale_status, body)
+        responses_by_status[status] = body
+        self._record_status(order_id, status)
         return body
 
-    def _note_status(self, order_id: str, status: str) -> None:
+    def _record_status(self, order_id: str, status: str) -> None:
         self.statuses.pop(order_id, None)
         self.statuses[order_id] = status
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Return the effect on a webhook attempt; only first attempts are steps."""
         self.on_webhook()
-        if delivery.next_number > FIRST or delivery.postponed:
+        if delivery.next_number > FIRST_ATTEMPT or delivery.postponed:
             return None
         effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
         if isinstance(effect, Together):
@@ -312,28 +312,28 @@ class RehearsedRun:
         """Deliver webhooks on another thread; return once they are handled, or a handler is blocked.
 
         A shop that serializes its work holds a lock during its call, and its handler waits for this lock.
-        Handlers that fail on other threads run on this one.
+        Handlers that fail on other threads run on the current thread.
         """
-        if not self.works_elsewhere:
+        if not self.works_on_other_threads:
             deliver()
             return
         delivery = Thread(target=copy_context().run, args=(deliver,), name="early webhooks")
         start(delivery)
-        still, places = 0, _places()
-        while delivery.is_alive() and still < STILL_LOOKS_EARLY:
-            delivery.join(LOOK_SECONDS)
-            before, places = places, _places()
-            still = still + 1 if places == before else 0
+        idle_checks, positions = 0, _thread_positions()
+        while delivery.is_alive() and idle_checks < IDLE_CHECKS_EARLY:
+            delivery.join(CHECK_SECONDS)
+            before, positions = positions, _thread_positions()
+            idle_checks = idle_checks + 1 if positions == before else 0
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action, or its replacement in this run."""
-        if not self._is_on or self._is_resting or self._is_acting:
+        """Perform an action of a customer or a bank, or its replacement in this run."""
+        if not self._is_recording or self._has_test_ended or self._is_acting:
             return do(action)
         self.on_act()
-        self._let_another_act(order_id, action)
-        caller().begin_waiting()  # a replacement can take long
+        self._act_for_other_customer(order_id, action)
+        caller().begin_waiting()  # a replacement may take a long time
         order = self.project.find_order(order_id)
-        attempt, before = order.last_transaction, others(self.project, order, self._answers)
+        attempt, before = order.last_transaction, earlier_open_orders(self.project, order, self._answers)
         about = OrderAction(
             action,
             is_hosted=order.is_hosted,
@@ -341,13 +341,13 @@ class RehearsedRun:
             has_others=bool(before),
             is_authorization=attempt is not None and attempt.capture_mode is not None,
         )
-        label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
+        label = ACTION_LABELS.get(action.name, f"the action of the {action.actor} ({action.action})")
         effect = self._effect(ACTION, label, about)
         if not isinstance(effect, Action | Passes | ReplacementScene):
             return do(action)
         self._is_acting = True
         try:
-            return played(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
+            return play(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
         finally:
             self._is_acting = False
 
@@ -359,10 +359,10 @@ class RehearsedRun:
         return effect if isinstance(effect, Mapping) else None
 
     def waits_forever(self, method: str, path: str) -> None:
-        """Record a call without a time limit that got no answer."""
+        """Record a call without a timeout that got no response."""
         self.waited_forever.append(f"{method} {short_path(path)}")
 
-    # Questions of the shop's watcher
+    # Calls from the observer of the shop's forms
 
     def press(self, method: str, path: str, *, has_number: bool) -> Submission | None:
         """Record the submission of a form; return the variation of the submission, if there is one."""
@@ -370,7 +370,7 @@ class RehearsedRun:
         if isinstance(effect, ChangedNumber):
             return Submission(more=effect.more)
         if isinstance(effect, OtherCustomer):
-            return Submission(by_another=partial(self._note_another, self._order_ids(), effect))
+            return Submission(by_another=partial(self._record_other_customer, self._order_ids(), effect))
         if not isinstance(effect, Repeat):
             return None
         if effect.at_once:
@@ -380,28 +380,28 @@ class RehearsedRun:
     def _order_ids(self) -> set[str]:
         return {order.id for order in self.project.epoch.store.orders_newest_first()}
 
-    def _note_another(self, before: set[str], effect: OtherCustomer) -> None:
-        """Record the orders that the other customer created by submitting a form."""
+    def _record_other_customer(self, before: set[str], effect: OtherCustomer) -> None:
+        """Record the orders created when the other customer submitted a form."""
         if effect.pays:
-            self._of_another = sorted(self._order_ids() - before)
+            self._orders_of_other_customer = sorted(self._order_ids() - before)
 
-    def _let_another_act(self, order_id: str, action: Action) -> None:
+    def _act_for_other_customer(self, order_id: str, action: Action) -> None:
         """Repeat an action of the test's customer on the orders of the other customer."""
-        if not self._of_another or order_id in self._of_another:
+        if not self._orders_of_other_customer or order_id in self._orders_of_other_customer:
             return
         self._is_acting = True
         try:
-            for other in self._of_another:
+            for other in self._orders_of_other_customer:
                 with suppress(Refusal):
                     act(self.project, other, action)
         finally:
             self._is_acting = False
 
     def _effect(self, kind: str, label: str, about: StepDetails) -> VariationEffect | None:
-        """Record the next step of a kind; return its effect, or None if the step is unchanged."""
+        """Record the next step of a kind; return the effect of its change, or None if unchanged."""
         job = self.project.epoch.jobs.running
         is_first_read = job is not None and job.runs == 1 and kind == READ
-        if not self._is_on or (self._is_resting and not is_first_read):
+        if not self._is_recording or (self._has_test_ended and not is_first_read):
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)
@@ -409,25 +409,25 @@ class RehearsedRun:
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.fits(step):
             return None
-        self.happened.append(changed)
+        self.applied.append(changed)
         return changed.change.effect
 
     def _note_place(self, step: Step) -> None:
-        """Record the lines of the shop behind a call; the unchanged run has no use for them."""
+        """Record the shop's lines that led to a call, except in the unchanged run."""
         if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"
-            self._placed[step.name] = PlacedCall(call, current_lines())
+            self._call_lines[step.name] = PlacedCall(call, current_lines())
 
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 REPORTS: Final = (".html", ".htm", ".json")
 
 
-def seconds_of(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Parse a duration such as ``60s`` or ``10m``; return seconds.
 
     Raises:
-        ValueError: the text is not a duration above zero and below infinity.
+        ValueError: the text is not a finite duration above zero.
     """
     number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
     try:
@@ -435,7 +435,7 @@ def seconds_of(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError(f"takes a time above zero such as 60s or 10m, not {text!r}")
+        raise ValueError(f"takes a duration above zero such as 60s or 10m, not {text!r}")
     return seconds
 
 

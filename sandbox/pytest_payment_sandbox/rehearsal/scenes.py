@@ -1,4 +1,4 @@
-"""Actions that replace those of a rehearsed test, or that precede a call of the shop."""
+"""Performs replacements for the actions of a rehearsed test, and events before a call by the shop."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ SURPLUS_CENTS: Final = 100
 MOMENT: Final = Period.parse("PT1S")
 LAST_MOMENT: Final = timedelta(seconds=1)
 CHANGED: Final = "Changed by hand"
-ORDER_PART: Final = 3  # the position of the id in the split path /v1/orders/<id>/…
+ORDER_ID_INDEX: Final = 3  # position of the id in the split path /v1/orders/<id>/…
 
 
 class Scene(NamedTuple):
@@ -38,55 +38,55 @@ class Scene(NamedTuple):
     do: Do
     visit: Callable[[Order, int], None] | None
     restart: Callable[[], None] | None
-    others: Sequence[Order]  # earlier ones that the shop knows, and that are still open
+    earlier_open_orders: Sequence[Order]  # earlier orders that the shop knows, and that are still open
 
     @property
     def order(self) -> Order:
         """The current order."""
         return self.project.find_order(self.order_id)
 
-    def acts(self, action: Action | None = None) -> Order:
-        """Perform the action, if the state of the order allows it."""
+    def perform(self, action: Action | None = None) -> Order:
+        """Perform the given or the scene's action, if the state of the order allows it."""
         with suppress(Refusal):
             return self.do(action or self.action)
         return self.order
 
-    def acts_after(self, action: str) -> Order:
-        """Perform another action, choose the same method again, and then perform the action."""
-        attempt = self.acts(Action(CUSTOMER, action)).last_transaction
+    def perform_after(self, action: str) -> Order:
+        """Perform another action, choose the same method once more, and then perform the scene's action."""
+        attempt = self.perform(Action(CUSTOMER, action)).last_transaction
         if attempt is not None:
-            again = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
+            choice = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
             with suppress(Refusal):
-                act(self.project, self.order_id, again)
-        return self.acts()
+                act(self.project, self.order_id, choice)
+        return self.perform()
 
-    def sends(self, more_cents: int) -> Order:
-        """Send another amount, if it is positive."""
+    def send(self, more_cents: int) -> Order:
+        """Send the amount plus ``more_cents``, if the sum is positive."""
         cents = (self.action.amount_cents or self.order.amount_cents) + more_cents
-        return self.acts(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
+        return self.perform(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
 
-    def passes(self, until: datetime) -> None:
-        """Advance the clock: run the due events and deliver their webhooks."""
+    def advance_to(self, until: datetime) -> None:
+        """Advance the clock: run the due events, and deliver their webhooks."""
         caller().begin_waiting()
-        _let_webhooks_go(self.project)
+        _release_webhooks(self.project)
         with suppress(Refusal):
             advance(self.project, lambda now: max(now, until))
 
-    def returns(self, tabs: int) -> Order:
-        """Return to the shop in some tabs."""
+    def return_to_shop(self, tabs: int) -> Order:
+        """Return to the shop, in the given number of tabs."""
         if self.visit is not None:
             self.visit(self.order, tabs)
         return self.order
 
-    def acts_and_returns(self, tabs: int) -> Order:
-        """Act, and return to the shop before the webhook, which waits for the end of this call."""
-        order = self.acts()
-        self.returns(tabs)
+    def perform_and_return(self, tabs: int) -> Order:
+        """Perform the action, and return to the shop before the webhook, which waits for this call."""
+        order = self.perform()
+        self.return_to_shop(tabs)
         return order
 
 
-def _let_webhooks_go(project: "Project") -> None:
-    """Release the webhooks before the end of this request: an advance waits for them."""
+def _release_webhooks(project: "Project") -> None:
+    """Release the webhooks before the end of this request, because an advance waits for webhooks."""
     held = caller().held
     if held is not None:
         project.release(held)
@@ -99,74 +99,74 @@ def _expiries(order: Order) -> list[datetime]:
     return [end for end in ends if end is not None]
 
 
-def after_expiry(scene: Scene) -> Order:
-    """Perform the action after the expiry."""
+def perform_after_expiry(scene: Scene) -> Order:
+    """Perform the action after the order's expiry."""
     ends = _expiries(scene.order)
     if ends:
-        scene.passes(MOMENT.after(max(ends)))
-    return scene.acts()
+        scene.advance_to(MOMENT.after(max(ends)))
+    return scene.perform()
 
 
-def at_last_moment(scene: Scene) -> Order:
-    """Perform the action a second before the expiry."""
+def perform_at_last_moment(scene: Scene) -> Order:
+    """Perform the action a second before the order's expiry."""
     ends = _expiries(scene.order)
     if ends:
-        scene.passes(min(ends) - LAST_MOMENT)
-    return scene.acts()
+        scene.advance_to(min(ends) - LAST_MOMENT)
+    return scene.perform()
 
 
-def after_earlier(scene: Scene) -> Order:
+def perform_after_earlier(scene: Scene) -> Order:
     """Perform the action after the expiry of an earlier order, if this order is still valid."""
-    ends = [end for other in scene.others for end in _expiries(other)]
+    ends = [end for other in scene.earlier_open_orders for end in _expiries(other)]
     if ends and min(ends) < min(_expiries(scene.order), default=min(ends)):
-        scene.passes(MOMENT.after(min(ends)))
-    return scene.acts()
+        scene.advance_to(MOMENT.after(min(ends)))
+    return scene.perform()
 
 
-def twice(scene: Scene) -> Order:
+def perform_twice(scene: Scene) -> Order:
     """Perform the action twice."""
-    scene.acts()
-    return scene.acts()
+    scene.perform()
+    return scene.perform()
 
 
-def others(project: "Project", order: Order, known: Container[str]) -> list[Order]:
-    """Return the earlier open orders, except those whose response was lost: the customer has no page."""
+def earlier_open_orders(project: "Project", order: Order, known: Container[str]) -> list[Order]:
+    """Return earlier open orders, except orders whose response was lost: the customer has no page of them."""
     orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
 
-def on_earlier(scene: Scene, action: str) -> Order:
+def act_on_earlier(scene: Scene, action: str) -> Order:
     """Pay or cancel on the pages of earlier orders."""
-    for other in scene.others:
+    for other in scene.earlier_open_orders:
         with suppress(Refusal):
             act(scene.project, other.id, Action(CUSTOMER, action))
     return scene.order
 
 
-def acts_and(scene: Scene, action: str) -> Order:
-    """Perform the action, and also pay or cancel on the pages of earlier orders."""
-    scene.acts()
-    return on_earlier(scene, action)
+def perform_and(scene: Scene, action: str) -> Order:
+    """Perform the action, then pay or cancel on the pages of earlier orders."""
+    scene.perform()
+    return act_on_earlier(scene, action)
 
 
-def earlier_first(scene: Scene) -> Order:
+def earlier_orders_first(scene: Scene) -> Order:
     """Pay on the pages of earlier orders, then perform the action."""
-    on_earlier(scene, "pay")
-    return scene.acts()
+    act_on_earlier(scene, "pay")
+    return scene.perform()
 
 
-def lapses(scene: Scene) -> Order:
+def let_authorization_expire(scene: Scene) -> Order:
     """Perform the action, and let the authorization expire."""
-    attempt = scene.acts().last_transaction
+    attempt = scene.perform().last_transaction
     if attempt is not None and attempt.authorization is not None:
-        scene.passes(MOMENT.after(attempt.authorization.expires_at))
+        scene.advance_to(MOMENT.after(attempt.authorization.expires_at))
     return scene.order
 
 
-def restarted(scene: Scene) -> Order:
+def restart_shop(scene: Scene) -> Order:
     """Perform the action, and restart the shop."""
-    order = scene.acts()
-    _let_webhooks_go(scene.project)
+    order = scene.perform()
+    _release_webhooks(scene.project)
     scene.project.settle(SETTLE_SECONDS)
     if scene.restart is not None:
         scene.restart()
@@ -174,35 +174,35 @@ def restarted(scene: Scene) -> Order:
 
 
 SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
-    variations.RETURNS_FIRST: lambda scene: scene.acts_and_returns(1),
-    variations.TWO_TABS: lambda scene: scene.acts_and_returns(2),
-    variations.RETURNS_UNPAID: lambda scene: scene.returns(1),
-    variations.FAILS_THEN_PAYS: lambda scene: scene.acts_after("fail"),
-    variations.CANCELS_THEN_PAYS: lambda scene: scene.acts_after("cancel"),
+    variations.RETURNS_FIRST: lambda scene: scene.perform_and_return(1),
+    variations.TWO_TABS: lambda scene: scene.perform_and_return(2),
+    variations.RETURNS_UNPAID: lambda scene: scene.return_to_shop(1),
+    variations.FAILS_THEN_PAYS: lambda scene: scene.perform_after("fail"),
+    variations.CANCELS_THEN_PAYS: lambda scene: scene.perform_after("cancel"),
     variations.WALKS_AWAY: lambda scene: scene.order,
-    variations.ACTS_TOO_LATE: after_expiry,
-    variations.ACTS_TWICE: twice,
-    variations.PAYS_BOTH: lambda scene: acts_and(scene, "pay"),
-    variations.PAYS_EARLIER: lambda scene: on_earlier(scene, "pay"),
-    variations.PAYS_EARLIER_FIRST: earlier_first,
-    variations.CANCELS_EARLIER: lambda scene: acts_and(scene, "cancel"),
-    variations.AFTER_EARLIER: after_earlier,
-    variations.ACTS_LAST_MOMENT: at_last_moment,
-    variations.SENDS_LESS: lambda scene: scene.sends(-1),
-    variations.SENDS_MORE: lambda scene: scene.sends(SURPLUS_CENTS),
-    variations.LAPSES: lapses,
-    variations.RESTARTS: restarted,
+    variations.ACTS_TOO_LATE: perform_after_expiry,
+    variations.ACTS_TWICE: perform_twice,
+    variations.PAYS_BOTH: lambda scene: perform_and(scene, "pay"),
+    variations.PAYS_EARLIER: lambda scene: act_on_earlier(scene, "pay"),
+    variations.PAYS_EARLIER_FIRST: earlier_orders_first,
+    variations.CANCELS_EARLIER: lambda scene: perform_and(scene, "cancel"),
+    variations.AFTER_EARLIER: perform_after_earlier,
+    variations.ACTS_LAST_MOMENT: perform_at_last_moment,
+    variations.SENDS_LESS: lambda scene: scene.send(-1),
+    variations.SENDS_MORE: lambda scene: scene.send(SURPLUS_CENTS),
+    variations.LAPSES: let_authorization_expire,
+    variations.RESTARTS: restart_shop,
 }
 
 
-def played(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
-    """Perform a replacement of the action; return the order."""
+def play(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
+    """Perform the replacement of an action; return the order."""
     if isinstance(effect, Action):
-        return scene.acts(effect)
+        return scene.perform(effect)
     if isinstance(effect, ReplacementScene):
         return SCENES[effect](scene)
-    scene.acts()
-    scene.passes(Period.parse(effect.period).after(scene.project.now()))
+    scene.perform()
+    scene.advance_to(Period.parse(effect.period).after(scene.project.now()))
     return scene.order
 
 
@@ -219,22 +219,22 @@ def _expire(project: "Project", order: Order) -> None:
     run_due(project)
 
 
-def _by_hand(project: "Project", order: Order, action: str) -> None:
-    """Capture or void the rest of the authorization, as the merchant in the back office."""
+def _act_as_merchant(project: "Project", order: Order, action: str) -> None:
+    """Capture or void the remaining authorized amount, as a merchant does in the back office."""
     attempt = order.last_transaction
     if attempt is not None and attempt.authorization is not None:
         act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
 
 
-HAPPENINGS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
-    variations.CAPTURED_BY_HAND: lambda project, order: _by_hand(project, order, "capture"),
-    variations.VOIDED_BY_HAND: lambda project, order: _by_hand(project, order, "void"),
+EVENTS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
+    variations.CAPTURED_BY_HAND: lambda project, order: _act_as_merchant(project, order, "capture"),
+    variations.VOIDED_BY_HAND: lambda project, order: _act_as_merchant(project, order, "void"),
     variations.EXPIRED: _expire,
     variations.CHANGED: lambda project, order: update(project, order.id, {"description": CHANGED}, [], None),
 }
 
 
-def happen(effect: PriorEvent, project: "Project", path: str) -> None:
-    """Apply an event to the order of a call before the answer, if the order's state allows it."""
+def apply_event(effect: PriorEvent, project: "Project", path: str) -> None:
+    """Apply an event to the order of a call before its response, if the order's state allows the event."""
     with suppress(Refusal, IndexError):
-        HAPPENINGS[effect](project, project.find_order(path.split("/")[ORDER_PART]))
+        EVENTS[effect](project, project.find_order(path.split("/")[ORDER_ID_INDEX]))

@@ -1,6 +1,6 @@
-"""The output of an idle shop to its customers: the return pages, and the mails.
+"""Compares what customers see of an idle shop: the return pages and the emails.
 
-It is the verdict on shops without books. Texts are compared without numbers, dates and tokens.
+For shops without books, this comparison is the verdict. Texts are compared without numbers, dates and tokens.
 """
 
 import re
@@ -16,20 +16,20 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import Trait
 from payment_sandbox.testing.shops.browser import Browser, ErrorPage
-from pytest_payment_sandbox.rehearsal.books import BookProblem, Truth, truths_of
+from pytest_payment_sandbox.rehearsal.books import BookProblem, OrderRecord, order_records
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep
 
 if TYPE_CHECKING:
     from blinker import Signal
     from flask import Flask
 
-PAGES_MAX: Final = 6  # of a run
+PAGES_MAX: Final = 6  # per run
 SHOWN_MAX: Final = 80  # characters of a text
 ORDER_ID: Final = "{order_id}"
-SAME_END: Final = Trait.AT_ONCE | Trait.AT_REST
+HARMLESS: Final = Trait.AT_ONCE | Trait.AT_REST
 FAILED: Final = HTTPStatus.INTERNAL_SERVER_ERROR
 BUSY: Final = HTTPStatus.SERVICE_UNAVAILABLE
-ONE: Final = "#"
+PLACEHOLDER: Final = "#"
 DJANGO: Final = "django.core.mail"
 FLASK: Final = "flask_mail"
 _UNSEEN: Final = re.compile(r"(?is)<(head|script|style|template|svg)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>")
@@ -39,75 +39,75 @@ _NAMES: Final = re.compile(
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?=\W{0,3}\d)|(?<=\d)\s?[ap]m\b"
 )
 _TOKENS: Final = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*|[A-Za-z0-9+/=_-]{32,}")
-_NUMBERS: Final = re.compile(rf"{ONE}(?:[\s.,:/+-]*{ONE})*")
+_NUMBERS: Final = re.compile(rf"{PLACEHOLDER}(?:[\s.,:/+-]*{PLACEHOLDER})*")
 
 
-def normalized(text: str) -> str:
-    """Return the visible text of a page or mail, without numbers, dates and tokens."""
+def normalize(text: str) -> str:
+    """Return the visible text of a page or email, without numbers, dates and tokens."""
     seen = unescape(_UNSEEN.sub(" ", text))
-    alike = _TOKENS.sub(_token, _NAMES.sub(ONE, seen))
-    return " ".join(_NUMBERS.sub(ONE, alike).split())
+    without_tokens = _TOKENS.sub(_token, _NAMES.sub(PLACEHOLDER, seen))
+    return " ".join(_NUMBERS.sub(PLACEHOLDER, without_tokens).split())
 
 
 def _token(match: re.Match[str]) -> str:
     """Replace the number in an identifier such as S-1001, and keep its prefix."""
     name = re.match(r"[A-Za-z]{1,6}-(?=\d)", match[0])
-    return f"{name[0] if name else ''}{ONE}"
+    return f"{name[0] if name else ''}{PLACEHOLDER}"
 
 
 class PageFailed(Exception):
-    """The shop answers with an error (status 5xx), or with an exception in this process."""
+    """A page failed with a 5xx status, or with an exception in this process."""
 
 
 class ShownPage(NamedTuple):
-    """A page about one order; ``text`` is None if it differs at each request, or if the page fails."""
+    """A page about one order; ``text`` is None if the text differs on each request, or if the page fails."""
 
     path: str
-    is_paid: bool | None  # None: paid in part, or refunded
+    is_paid: bool | None  # None: partially paid, or refunded
     text: str | None
     error: str = ""
 
 
-class Mails(NamedTuple):
-    """The mails of a run, and the number of those before the first action."""
+class Emails(NamedTuple):
+    """The emails of a run, and the number of emails sent before the first action."""
 
     texts: Sequence[str]
     early: int
 
     @property
     def later(self) -> Counter[str]:
-        """The mails after the first action, which can confirm a payment."""
+        """The emails after the first action, which may confirm a payment."""
         return Counter(self.texts[self.early :])
 
 
-class SentMail(Protocol):
-    """A mail of Django, whose receivers are a method, or of Flask-Mail."""
+class SentEmail(Protocol):
+    """An email from Django, where ``recipients`` is a method, or from Flask-Mail."""
 
     subject: str
     body: str | None
     recipients: Callable[[], list[str]] | list[str]
 
 
-class MailBox:
-    """Collects the mails of one run: Django's outbox in tests, and the mails of Flask-Mail."""
+class Mailbox:
+    """Collects the emails of one run, from Django's test outbox and from Flask-Mail."""
 
     def __init__(self) -> None:
-        self._dispatched: list[SentMail] = []
+        self._dispatched: list[SentEmail] = []
         self._signal: Signal | None = None
         self._early: int | None = None
         self._connect()
 
     def _connect(self) -> None:
-        """Subscribe to Flask-Mail, if the shop has loaded it."""
+        """Subscribe to Flask-Mail if the shop has imported it."""
         if self._signal is None:
             self._signal = getattr(sys.modules.get(FLASK), "email_dispatched", None)
             if self._signal is not None:
                 self._signal.connect(self._note)
 
-    def _note(self, app: "Flask", message: SentMail) -> None:
+    def _note(self, app: "Flask", message: SentEmail) -> None:
         self._dispatched.append(message)
 
-    def mark(self) -> None:
+    def mark_first_action(self) -> None:
         """Record the time of the first action."""
         self._connect()
         if self._early is None:
@@ -115,12 +115,12 @@ class MailBox:
 
     @property
     def early(self) -> int:
-        """The number of mails before the first action."""
+        """The number of emails sent before the first action."""
         return self._early or 0
 
     def texts(self) -> list[str]:
-        """Return the mails so far: receivers, subject and text."""
-        outbox: Iterable[SentMail] = getattr(sys.modules.get(DJANGO), "outbox", ())
+        """Return the emails so far: recipients, subject and text."""
+        outbox: Iterable[SentEmail] = getattr(sys.modules.get(DJANGO), "outbox", ())
         return [
             f"{', '.join(each.recipients() if callable(each.recipients) else each.recipients)}: "
             f"{each.subject}\n{each.body or getattr(each, 'html', '')}"
@@ -128,49 +128,49 @@ class MailBox:
         ]
 
     def close(self) -> None:
-        """Stop collecting."""
+        """Stop collecting emails."""
         if self._signal is not None:
             self._signal.disconnect(self._note)
 
 
-class Showing(NamedTuple):
-    """The pages and mails of an idle shop."""
+class CustomerView(NamedTuple):
+    """The pages and emails of an idle shop."""
 
     pages: Sequence[ShownPage] = ()
-    mails: Mails = Mails((), 0)
+    emails: Emails = Emails((), 0)
 
 
-NOTHING_SHOWN: Final = Showing()
+EMPTY_VIEW: Final = CustomerView()
 
 Get = Callable[[str], str | None]
 """Requests a page of the shop as a customer; returns None if the page does not exist.
 
 Raises:
-    PageFailed: the shop answers with an error.
+    PageFailed: the shop responds with an error.
 """
 
 
-def pages_of(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
-    """Return the return pages and those at ``paths``; in the first run, each is requested twice."""
+def read_pages(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
+    """Return the return pages and the pages at ``paths``; request each page twice in the first run."""
     orders = [each for each in project.epoch.store.orders_newest_first() if not each.is_refund][::-1]
-    truths = truths_of(project)
-    asked = [
+    records = order_records(project)
+    order_urls = [
         (order, url)
         for order in orders
         for url in (*_return_urls(project, order), *(path.replace(ORDER_ID, order.id) for path in paths))
     ]
     pages = []
-    for order, url in asked[:PAGES_MAX]:
-        empty = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(truths, order), None)
+    for order, url in order_urls[:PAGES_MAX]:
+        empty = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(records, order), None)
         pages.append(_filled(empty, get, url, twice=is_first))
     return [page for page in pages if page is not None]
 
 
 def _filled(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | None:
-    """Request a page once or twice; return None if it does not exist."""
+    """Request a page once or twice; return None if the page does not exist."""
     try:
-        text = _requested(get, url)
-        is_stable = not twice or _requested(get, url) == text
+        text = _request_text(get, url)
+        is_stable = not twice or _request_text(get, url) == text
     except PageFailed as failed:
         return page._replace(error=str(failed))
     if text is None:
@@ -179,14 +179,14 @@ def _filled(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | 
 
 
 def failed_visits(browser: Browser, order: Order, tabs: int) -> list[BookProblem]:
-    """Let a customer return to the shop in some tabs; a page that fails is a problem, unless it is busy."""
+    """Let a customer return in the given number of tabs; find pages that fail, except with 503."""
     if not order.return_url:
         return []
     try:
         answers = browser.returns(order.id, tabs)
         statuses = [answer.status_code for answer in answers]
         errors = [f"status {status}" for status in statuses if status >= FAILED and status != BUSY]
-    except Exception as error:  # in production, the customer would see an error page
+    except Exception as error:  # in production, the customer gets an error page
         errors = [_in_short(error)]
     path = urlsplit(order.return_url).path or "/"
     return [
@@ -199,7 +199,7 @@ def page_in(browser: Browser, url: str) -> str | None:
     """Request a page of a shop in this process.
 
     Raises:
-        PageFailed: the shop answers with an error, or its exception reaches the server.
+        PageFailed: the shop responds with an error, or raises an exception.
     """
     try:
         return browser.look(url)
@@ -213,9 +213,9 @@ def _in_short(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
-def _requested(get: Get, url: str) -> str | None:
+def _request_text(get: Get, url: str) -> str | None:
     text = get(url)
-    return None if text is None else normalized(text)
+    return None if text is None else normalize(text)
 
 
 def _return_urls(project: Project, order: Order) -> Iterator[str]:
@@ -225,75 +225,79 @@ def _return_urls(project: Project, order: Order) -> Iterator[str]:
         yield urlunsplit(parts._replace(query=urlencode(query)))
 
 
-def _is_paid(truths: Mapping[str, Truth], order: Order) -> bool | None:
-    truth = truths[order.id]
-    if truth.received == 0 and truth.authorized == 0:
+def _is_paid(records: Mapping[str, OrderRecord], order: Order) -> bool | None:
+    record = records[order.id]
+    if record.received == 0 and record.authorized == 0:
         return False
-    return True if truth.capturable or truth.received - truth.refunded >= order.amount_cents else None
+    return True if record.capturable or record.received - record.refunded >= order.amount_cents else None
 
 
-def shown_wrong(
-    now: Showing, before: Showing, changes: Sequence[ChangedStep], *, is_same_money: bool
+def view_problems(
+    now: CustomerView, before: CustomerView, changes: Sequence[ChangedStep], *, is_same_money: bool
 ) -> Iterator[BookProblem]:
-    """Find pages and mails that must differ between payers and others, or must equal the unchanged test's.
+    """Find pages and emails that are the same for non-payers, or that differ from the unchanged test.
 
-    They must equal those if the changes are harmless, and the same was paid, captured and refunded.
+    A difference is a problem only if the changes are harmless and the paid, captured and refunded amounts are
+    the same.
     """
-    yield from _same_to_all(now, before)
+    yield from _same_for_non_payers(now, before)
     yield from _failing(now, before)
-    if is_same_money and changes and all(changed.change.traits & SAME_END for changed in changes):
-        yield from _differing(now, before)
+    if is_same_money and changes and all(changed.change.traits & HARMLESS for changed in changes):
+        yield from _differences(now, before)
 
 
-def _same_to_all(now: Showing, before: Showing) -> Iterator[BookProblem]:
-    paid = _shown_to_payers(before) - _shown_to_payers(now)  # less an earlier order
+def _same_for_non_payers(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
+    paid = _pages_of_payers(before) - _pages_of_payers(now)  # without the pages of earlier orders
     for page in now.pages:
         if page.is_paid is False and (page.path, page.text) in paid:
             yield BookProblem(
                 "shown-paid",
-                f"the page {page.path} says the same to a customer who has not paid: {_cut(page.text)}",
+                f"the page {page.path} shows the same text to a customer who has not paid: "
+                f"{_shorten(page.text)}",
             )
-    if _nobody_paid(now, before) and before.mails.later and not before.mails.later - now.mails.later:
-        mail = _cut(next(iter(before.mails.later)))
+    if _nobody_paid(now, before) and before.emails.later and not before.emails.later - now.emails.later:
+        email = _shorten(next(iter(before.emails.later)))
         yield BookProblem(
-            "shown-paid", f"a customer who has not paid gets the same emails as one who has: {mail}"
+            "shown-paid", f"a customer who has not paid gets the same emails as one who has: {email}"
         )
 
 
-def _failing(now: Showing, before: Showing) -> Iterator[BookProblem]:
-    """Find pages that fail, and did not fail in the unchanged test."""
+def _failing(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
+    """Find pages that fail, but did not fail in the unchanged test."""
     known = {page.path for page in before.pages if not page.error}
     for page in now.pages:
         if page.error and page.path in known:
             yield BookProblem("shown-error", f"the page {page.path} fails: {page.error}")
 
 
-def _shown_to_payers(showing: Showing) -> set[tuple[str, str]]:
+def _pages_of_payers(showing: CustomerView) -> set[tuple[str, str]]:
     return {(page.path, page.text) for page in showing.pages if page.is_paid and page.text}
 
 
-def _nobody_paid(now: Showing, before: Showing) -> bool:
+def _nobody_paid(now: CustomerView, before: CustomerView) -> bool:
     """Whether no customer paid in this run, although one paid in the unchanged test."""
     return {page.is_paid for page in now.pages} == {False} and any(page.is_paid for page in before.pages)
 
 
-def _differing(now: Showing, before: Showing) -> Iterator[BookProblem]:
+def _differences(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
     if [page.path for page in now.pages] == [page.path for page in before.pages]:
         for page, known in zip(now.pages, before.pages, strict=True):
             if known.text is not None and not page.error and page.text != known.text:
                 yield BookProblem(
                     "shown-differently",
-                    f"the page {page.path} then says {_cut(page.text)} instead of {_cut(known.text)}",
+                    f"the page {page.path} shows {_shorten(page.text)} instead of {_shorten(known.text)}",
                 )
-    mails, known_mails = Counter(now.mails.texts), Counter(before.mails.texts)
-    for mail, count in (mails - known_mails).items():
+    emails, known_emails = Counter(now.emails.texts), Counter(before.emails.texts)
+    for email, count in (emails - known_emails).items():
+        surplus = "once more" if count == 1 else f"{count} more times"
         yield BookProblem(
-            "mailed-differently", f"the customer gets {count} mails more than without that: {_cut(mail)}"
+            "mailed-differently",
+            f"the customer gets an email {surplus} than without the change: {_shorten(email)}",
         )
-    for mail in known_mails - mails:
-        yield BookProblem("mailed-differently", f"the customer does not get the mail {_cut(mail)}")
+    for email in known_emails - emails:
+        yield BookProblem("mailed-differently", f"the customer does not get the email {_shorten(email)}")
 
 
-def _cut(text: str | None) -> str:
-    shown = text or "nothing"
-    return repr(shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}…")
+def _shorten(text: str | None) -> str:
+    visible = text or "nothing"
+    return repr(visible if len(visible) <= SHOWN_MAX else f"{visible[:SHOWN_MAX]}…")

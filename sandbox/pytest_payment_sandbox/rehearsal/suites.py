@@ -1,7 +1,7 @@
-"""Rehearses a suite in any language: runs it repeatedly, each time against a new server.
+"""Rehearses a suite in any language: runs the suite repeatedly, each time against a new server.
 
-Each test that a helper announces varies the steps of its own project, and has its own verdict; one run has
-a variation of each test. All projects without a test count as one more test, with the exit code as verdict.
+Each test that a helper announces has its own project, variations and verdict; one run plays one variation of
+each test. All projects without a test count as one additional test, with the exit code as its verdict.
 """
 
 import os
@@ -23,69 +23,74 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
 from payment_sandbox.serving.threads import start
 from payment_sandbox.web.pictures import sequence, svg
-from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Outside, TestMemory, unended
+from pytest_payment_sandbox.rehearsal.announced import (
+    AnnouncedTest,
+    ExternalSources,
+    TestMemory,
+    unfinished_result,
+)
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, ExplorationResult, Explorer, RunResult
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint
-from pytest_payment_sandbox.rehearsal.judging import Judged, judged_without_books
+from pytest_payment_sandbox.rehearsal.judging import Verdict, judge_without_books
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, leaks_in_output
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
-from pytest_payment_sandbox.rehearsal.remembering import Remembered, TriedVariations
+from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
-SECONDS_MORE: Final = 20.0  # the time limit of a run, beyond the duration of the first one
+EXTRA_SECONDS: Final = 20.0  # time limit of a run beyond the duration of the first run
 OUTPUT_MAX: Final = 4000  # characters in a report
 SEED: Final = 7
 CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
-NOTHING: Final = "the suite made no call to SANDBOX_URL, so there is nothing to change"
-WHOLE: Final = ""
-"""The name of the test of all projects that no helper announced."""
+NO_CALLS: Final = "the suite made no call to SANDBOX_URL, so there is no step to change"
+UNNAMED_TEST: Final = ""
+"""The name of the additional test: all projects that no helper announced."""
 TEST: Final = "{test}"
-NUMBER: Final = re.compile(r" #\d+$")  # the suffix of a second test with the same name
-SPECIAL: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
+NUMBER_SUFFIX: Final = re.compile(r" #\d+$")  # the suffix of a second test with the same name
+REGEX_CHARACTERS: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
 
-Explore = Callable[[Callable[[ChangedSteps], Ran]], Explored]
-"""Explores one test with a function that runs a variation."""
+Explore = Callable[[Callable[[ChangedSteps], RunResult]], ExplorationResult]
+"""Explores one test; the argument is a function that runs a variation."""
 
 
 class NoMoreRuns(Exception):
-    """The rehearsal ends, and runs no more variations."""
+    """The rehearsal has ended, and runs no more variations."""
 
 
 class SharedRuns:
-    """Explores each test on a thread of its own, and collects their variations for the next run."""
+    """Explores each test on a separate thread, and combines their variations into shared runs."""
 
     def __init__(self, explorations: Mapping[str, Explore]) -> None:
         self._changed = Condition()
-        self._live = set(explorations)
-        self._asked: dict[str, ChangedSteps] = {}
-        self._answers: dict[str, Ran] = {}
+        self._running = set(explorations)
+        self._requested: dict[str, ChangedSteps] = {}
+        self._answers: dict[str, RunResult] = {}
         self._is_over = False
         self._failure: BaseException | None = None
-        self.explored: dict[str, Explored] = {}
+        self.explored: dict[str, ExplorationResult] = {}
         self._threads = [
             Thread(target=self._explore, args=each, name="exploration", daemon=True)
             for each in explorations.items()
         ]
 
-    def next(self) -> dict[str, ChangedSteps]:
-        """Wait for the next variation of each test; empty at the end.
+    def next_batch(self) -> dict[str, ChangedSteps]:
+        """Wait for the next variation of each test; return an empty dict at the end.
 
         Raises:
             Exception: raised by the exploration of a test.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._live == set(self._asked) or self._failure is not None)
+            self._changed.wait_for(lambda: self._running == set(self._requested) or self._failure is not None)
             if self._failure is not None:
                 raise self._failure
-            asked, self._asked = self._asked, {}
-        return asked
+            requested, self._requested = self._requested, {}
+        return requested
 
-    def answer(self, test: str, ran: Ran) -> None:
+    def answer(self, test: str, result: RunResult) -> None:
         """Pass the result of a variation to the exploration of its test."""
         with self._changed:
-            self._answers[test] = ran
+            self._answers[test] = result
             self._changed.notify_all()
 
     def __enter__(self) -> "SharedRuns":
@@ -94,7 +99,7 @@ class SharedRuns:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the explorations; each reports its results so far."""
+        """End the explorations, which return their results so far."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -108,12 +113,12 @@ class SharedRuns:
             self._failure = failure
         finally:
             with self._changed:
-                self._live.discard(test)
+                self._running.discard(test)
                 self._changed.notify_all()
 
-    def _run(self, test: str, variation: ChangedSteps) -> Ran:
+    def _run(self, test: str, variation: ChangedSteps) -> RunResult:
         with self._changed:
-            self._asked[test] = variation
+            self._requested[test] = variation
             self._changed.notify_all()
             self._changed.wait_for(lambda: test in self._answers or self._is_over)
             if test not in self._answers:
@@ -121,29 +126,29 @@ class SharedRuns:
             return self._answers.pop(test)
 
 
-class SuiteFails(Exception):
-    """The suite cannot be rehearsed; the message has the reason, and the end of the suite's output."""
+class SuiteFailed(Exception):
+    """The suite cannot be rehearsed; the message has the reason, and the last lines of the suite's output."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The scope of a rehearsal: tests whose names contain ``test``, and the variations ``only``, or all.
+    """The scope of a rehearsal: the tests whose names contain ``test``, and the variations ``only``, or all.
 
-    ``one`` is the command that runs a single test, with ``{test}`` in place of its name.
+    ``one`` is the command for a single test, with ``{test}`` as a placeholder for the test's name.
     """
 
     budget_seconds: float
     only: Sequence[ChangedSteps] = ()
     test: str = ""
     one: str | None = None
-    remembered: Mapping[str, Remembered] = field(default_factory=dict)
+    stored_variations: Mapping[str, StoredVariations] = field(default_factory=dict)
 
 
-class SuiteExplored(NamedTuple):
-    """The results of a suite's variations by test, and the data to remember for the next run."""
+class SuiteResult(NamedTuple):
+    """The results of a suite's variations by test, and the data to store for the next rehearsal."""
 
-    tests: dict[str, Explored]
-    remembered: dict[str, Remembered]
+    tests: dict[str, ExplorationResult]
+    stored_variations: dict[str, StoredVariations]
     is_stopped: bool
 
 
@@ -151,23 +156,26 @@ class _SuiteRun:
     """One run of the suite, in which every project is rehearsed."""
 
     def __init__(
-        self, varied: Mapping[str, ChangedSteps], memories: Mapping[str, TestMemory], outside: Outside
+        self,
+        variations: Mapping[str, ChangedSteps],
+        memories: Mapping[str, TestMemory],
+        sources: ExternalSources,
     ) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
         self.tests: dict[str, AnnouncedTest] = {}
         self.url = ""
-        self._varied = varied
+        self._variations = variations
         self._memories = memories
-        self._outside = outside
+        self._sources = sources
         self._projects: dict[str, Project] = {}
         self._keys: dict[str, AnnouncedTest] = {}
 
-    # Calls of the server
+    # Calls from the server
 
     def opened(self, project: Project) -> None:
-        """Rehearse a new project as a part of the whole suite, until a helper announces its test."""
-        run = RehearsedRun(project, self._varied.get(WHOLE, ()), recorder=self.recorder)
+        """Rehearse a new project as part of the whole suite, until a helper announces the project's test."""
+        run = RehearsedRun(project, self._variations.get(UNNAMED_TEST, ()), recorder=self.recorder)
         project.rehearse(run)
         self._projects[project.project_id] = project
         self.runs.append(run)
@@ -175,25 +183,31 @@ class _SuiteRun:
     def refused(self, method: str, path: str, status: int, why: str) -> None:
         """Ignore a request without a project."""
 
-    # Calls of the helpers
+    # Calls from the helpers
 
-    def begins(self, project_id: str, test: str) -> str:
-        """Register the test of a project; a second test of the same name gets a number."""
+    def begin_test(self, project_id: str, test: str) -> str:
+        """Register the test of a project; a second test with the same name gets a number."""
         project = self._projects.get(project_id)
         if project is None:
             raise ValueError(f"there is no project {project_id!r}")
         if project_id in self._keys:
             return self._keys[project_id].name
-        same = sum(each.name == test or each.name.startswith(f"{test} #") for each in self.tests.values())
-        name = f"{test} #{same + 1}" if same else test
+        same_names = sum(
+            each.name == test or each.name.startswith(f"{test} #") for each in self.tests.values()
+        )
+        name = f"{test} #{same_names + 1}" if same_names else test
         self.runs[:] = [run for run in self.runs if run.project is not project]
         announced = AnnouncedTest(
-            name, project, self._varied.get(name, ()), self._memories.get(name) or TestMemory(), self._outside
+            name,
+            project,
+            self._variations.get(name, ()),
+            self._memories.get(name) or TestMemory(),
+            self._sources,
         )
         self.tests[name] = self._keys[project_id] = announced
         return name
 
-    def ends(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+    def end_test(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
         """Judge a test that has ended."""
         test = self._keys.get(project_id)
         if test is not None:
@@ -201,50 +215,50 @@ class _SuiteRun:
 
     # Results of the run
 
-    def rans(self, failure: str | None) -> dict[str, Ran]:
-        """Return the results of all finished tests, and of the projects without a test."""
-        rans = {name: test.ran for name, test in self.tests.items() if test.is_judged}
+    def results(self, failure: str | None) -> dict[str, RunResult]:
+        """Return the results of all finished tests, and of all projects without a test."""
+        results = {name: test.result for name, test in self.tests.items() if test.is_judged}
         if any(run.has_steps for run in self.runs) or not self.tests:
-            rans[WHOLE] = self._rest(failure)
-        return rans
+            results[UNNAMED_TEST] = self._result_without_tests(failure)
+        return results
 
-    def _rest(self, failure: str | None) -> Ran:
-        variation, steps = self._varied.get(WHOLE, ()), self.recorder.steps
-        judged: Judged = judged_without_books(self.runs, steps, variation, failure)
-        happened = [change for run in self.runs for change in run.happened]
-        if not judged.problems:
-            return Ran(judged, steps, happened, "", "")
+    def _result_without_tests(self, failure: str | None) -> RunResult:
+        variation, steps = self._variations.get(UNNAMED_TEST, ()), self.recorder.steps
+        verdict: Verdict = judge_without_books(self.runs, steps, variation, failure)
+        applied = [change for run in self.runs for change in run.applied]
+        if not verdict.problems:
+            return RunResult(verdict, steps, applied, "", "")
         happenings = [
             happening for run in self.runs if run.has_steps for happening in history(run.project.epoch)
         ]
         lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
         timeline = "\n".join([*lines, *(failure or "").splitlines()])
-        return Ran(judged, steps, happened, timeline, svg(sequence(happenings), is_file=True))
+        return RunResult(verdict, steps, applied, timeline, svg(sequence(happenings), is_file=True))
 
     def add_leaks(self, output: str) -> None:
         """Look for the secrets of each test in the suite's output."""
         for test in self.tests.values():
-            if test.is_judged and all(problem.kind != SECRET for problem in test.ran.judged.problems):
-                test.ran.judged.problems.extend(leaks_in_output(test.project, [output]))
+            if test.is_judged and all(problem.kind != SECRET for problem in test.result.verdict.problems):
+                test.result.verdict.problems.extend(leaks_in_output(test.project, [output]))
 
 
 class Suite:
-    """A command that runs a suite."""
+    """A suite, run by a command."""
 
-    def __init__(self, command: Sequence[str], outside: Outside, progress: Progress) -> None:
+    def __init__(self, command: Sequence[str], sources: ExternalSources, progress: Progress) -> None:
         self._command = list(command)
-        self._outside = outside
+        self._sources = sources
         self._progress = progress
         self._memories: dict[str, TestMemory] = {}
         self._tried: dict[str, TriedVariations] = {}
         self._problems: set[tuple[str, str]] = set()  # each with its test and kind
-        self._shared: set[tuple[str, ChangedSteps]] = set()  # those that ran together
+        self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that ran together
         self._limit_seconds: float | None = None
         self._suite_seconds = self._one_seconds = 0.0
         self._plan = Plan(0.0)
         self._until_seconds = 0.0
 
-    def explore(self, plan: Plan) -> SuiteExplored:
+    def explore(self, plan: Plan) -> SuiteResult:
         """Run the unchanged suite, then its variations until the end of the budget.
 
         Raises:
@@ -253,9 +267,10 @@ class Suite:
         """
         self._plan = plan
         self._until_seconds = monotonic_seconds() + plan.budget_seconds
-        baselines = self._chosen(self._as_it_is())
+        baselines = self._select(self._run_unchanged())
         self._tried = {
-            name: TriedVariations(baseline, plan.remembered.get(name)) for name, baseline in baselines.items()
+            name: TriedVariations(baseline, plan.stored_variations.get(name))
+            for name, baseline in baselines.items()
         }
         self._announce()
         is_stopped = False
@@ -263,43 +278,45 @@ class Suite:
         explored = batches.explored
         try:
             with batches:
-                while batch := batches.next():
+                while batch := batches.next_batch():
                     for group in self._groups(batch):
-                        for test, ran in self._played(group).items():
-                            batches.answer(test, ran)
-            explored = {name: self._confirmed(name, explored[name]) for name in baselines}
+                        for test, result in self._play(group).items():
+                            batches.answer(test, result)
+            explored = {name: self._confirm(name, explored[name]) for name in baselines}
         except KeyboardInterrupt:
             is_stopped = True
-        remembered = {name: tried.remembered for name, tried in self._tried.items()}
-        return SuiteExplored({name: explored[name] for name in baselines}, remembered, is_stopped)
+        stored_variations = {name: tried.stored_variations for name, tried in self._tried.items()}
+        return SuiteResult({name: explored[name] for name in baselines}, stored_variations, is_stopped)
 
-    def _as_it_is(self) -> dict[str, Ran]:
+    def _run_unchanged(self) -> dict[str, RunResult]:
         begun = monotonic_seconds()
         run, failure = self._execute({}, self._command)
         self._suite_seconds = monotonic_seconds() - begun
         if failure is not None:
-            raise SuiteFails(f"the suite fails as it is: {failure}")
-        rans = run.rans(None)
-        self._limit_seconds = self._suite_seconds + SECONDS_MORE
+            raise SuiteFailed(f"the unchanged suite fails: {failure}")
+        results = run.results(None)
+        self._limit_seconds = self._suite_seconds + EXTRA_SECONDS
         for name, test in run.tests.items():
             self._memories[name] = test.memory
-            test.memory.baseline = rans[name].judged if name in rans else None
-        return _usable(run, rans)
+            test.memory.baseline = results[name].verdict if name in results else None
+        return _usable_tests(run, results)
 
-    def _chosen(self, baselines: dict[str, Ran]) -> dict[str, Ran]:
+    def _select(self, baselines: dict[str, RunResult]) -> dict[str, RunResult]:
         wanted = self._plan.test
-        chosen = {name: ran for name, ran in baselines.items() if wanted in name} if wanted else baselines
-        if not chosen:
-            names = ", ".join(repr(name) for name in baselines if name) or "no test has a name"
-            raise SuiteFails(f"no test has {wanted!r} in its name; there are: {names}")
-        return chosen
+        selected = (
+            {name: result for name, result in baselines.items() if wanted in name} if wanted else baselines
+        )
+        if not selected:
+            names = ", ".join(repr(name) for name in baselines if name) or "tests without names"
+            raise SuiteFailed(f"no test has {wanted!r} in its name; the tests are: {names}")
+        return selected
 
     def _announce(self) -> None:
         names = [name for name in self._tried if name]
         count = f"{len(names)} tests" if len(names) > 1 else "1 test" if names else "the whole suite"
         known = sum(tried.count for tried in self._tried.values())
         left = duration(self._until_seconds - monotonic_seconds())
-        self._progress.say(
+        self._progress.write_line(
             f"changes one thing at a time in {count}; a run takes {self._suite_seconds:.1f} s, {left} left"
             + (f"; {known} variations were tried before" if known else "")
         )
@@ -307,91 +324,93 @@ class Suite:
     def _explore(self, name: str) -> Explore:
         tried, plan = self._tried[name], self._plan
 
-        def explore(play: Callable[[ChangedSteps], Ran]) -> Explored:
+        def explore(play: Callable[[ChangedSteps], RunResult]) -> ExplorationResult:
             explorer = Explorer(
-                lambda variation: self._note(name, tried.run(variation, play)),
+                lambda variation: self._record(name, tried.run(variation, play)),
                 lambda: monotonic_seconds() < self._until_seconds,
                 seed=crc32(name.encode()) if name else SEED,
             )
             try:
-                return tried.only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
+                return (
+                    tried.explore_only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
+                )
             except NoMoreRuns:
-                return explorer.so_far([], 0)
+                return explorer.partial_result([], 0)
 
         return explore
 
-    def _note(self, name: str, ran: Ran) -> Ran:
-        self._problems |= {(name, problem.kind) for problem in ran.judged.problems[:1]}
-        self._progress.note(len(self._problems), self._until_seconds)
-        return ran
+    def _record(self, name: str, result: RunResult) -> RunResult:
+        self._problems |= {(name, problem.kind) for problem in result.verdict.problems[:1]}
+        self._progress.record(len(self._problems), self._until_seconds)
+        return result
 
     def _groups(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
-        """Group variations into runs: those of all tests together, or one by one if that takes less time.
+        """Group variations into runs: all tests together, or one test per run if that is faster.
 
-        The projects without a test are varied alone, because the exit code is their verdict.
+        The projects without a test are varied in a separate run, because the exit code is their verdict.
         """
-        announced = {name: variation for name, variation in batch.items() if name != WHOLE}
+        announced = {name: variation for name, variation in batch.items() if name != UNNAMED_TEST}
         is_single = self._plan.one is not None and (self._one_seconds * len(announced) < self._suite_seconds)
         if is_single:
             yield from ({name: variation} for name, variation in announced.items())
         elif announced:
             yield announced
-        if WHOLE in batch:
-            yield {WHOLE: batch[WHOLE]}
+        if UNNAMED_TEST in batch:
+            yield {UNNAMED_TEST: batch[UNNAMED_TEST]}
 
-    def _played(self, group: Mapping[str, ChangedSteps]) -> dict[str, Ran]:
-        """Run one variation of each test at once; rerun alone those that did not finish."""
+    def _play(self, group: Mapping[str, ChangedSteps]) -> dict[str, RunResult]:
+        """Run one variation of each test in one run; rerun unfinished tests alone."""
         run, failure = self._execute(group, self._command_for(group))
-        rans = run.rans(failure)
+        results = run.results(failure)
         if len(group) > 1:
             self._shared.update(group.items())
-        played = {}
+        results_by_test = {}
         for name, variation in group.items():
-            if name in rans:
-                played[name] = rans[name]
+            if name in results:
+                results_by_test[name] = results[name]
             elif len(group) > 1:
-                played |= self._played({name: variation})
+                results_by_test |= self._play({name: variation})
             else:
-                played[name] = unended(run.tests.get(name), variation, failure)
-        return played
+                results_by_test[name] = unfinished_result(run.tests.get(name), variation, failure)
+        return results_by_test
 
     def _command_for(self, group: Mapping[str, ChangedSteps]) -> list[str]:
         names = list(group)
-        if self._plan.one is None or len(names) != 1 or names == [WHOLE]:
+        if self._plan.one is None or len(names) != 1 or names == [UNNAMED_TEST]:
             return self._command
         return [word.replace(TEST, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
 
-    def _confirmed(self, name: str, explored: Explored) -> Explored:
-        """Rerun findings alone if they occurred together with variations of other tests."""
+    def _confirm(self, name: str, explored: ExplorationResult) -> ExplorationResult:
+        """Rerun findings alone if they occurred in a run with variations of other tests."""
         findings, notes = [], [*explored.notes]
         for finding in explored.findings:
             if (name, finding.variation) in self._shared:
-                ran = self._played({name: finding.variation})[name]
-                if all(problem.kind != finding.problem.kind for problem in ran.judged.problems):
-                    notes.append(f"{finding.name} was a problem only together with variations of other tests")
+                result = self._play({name: finding.variation})[name]
+                if all(problem.kind != finding.problem.kind for problem in result.verdict.problems):
+                    notes.append(f"{finding.name} was a problem only in a run with variations of other tests")
                     continue
             findings.append(finding)
         return explored._replace(findings=findings, notes=notes)
 
     def _execute(
-        self, varied: Mapping[str, ChangedSteps], command: Sequence[str]
+        self, variations: Mapping[str, ChangedSteps], command: Sequence[str]
     ) -> tuple[_SuiteRun, str | None]:
         begun = monotonic_seconds()
-        run = _SuiteRun(varied, self._memories, self._outside)
+        run = _SuiteRun(variations, self._memories, self._sources)
         config = ServerConfig(observer=run, seed=SEED, clock=CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
-            if not varied:
-                self._progress.say(f"runs the unchanged suite: {shlex.join(command)}")
-            failure, output = self._ran(command, server.url, endpoint.url)
-        if not varied:
+            if not variations:
+                self._progress.write_line(f"runs the unchanged suite: {shlex.join(command)}")
+            failure, output = self._run_command(command, server.url, endpoint.url)
+        if not variations:
             run.add_leaks(output)
         if command is not self._command:
             self._one_seconds = monotonic_seconds() - begun
         return run, failure
 
-    def _ran(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
-        """Run a command; return the reason if it failed, and its output."""
+    def _run_command(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
+        """Run a command; return the reason for a failure, or None, and the output."""
         environment = {"SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key", "SANDBOX_REHEARSAL": endpoint}
         with subprocess.Popen(
             command,
@@ -406,7 +425,7 @@ class Suite:
             try:
                 output, _ = process.communicate(timeout=self._limit_seconds)
             except subprocess.TimeoutExpired as late:
-                return f"it took longer than {late.timeout:.0f} seconds", ""
+                return f"the command took longer than {late.timeout:.0f} seconds", ""
             finally:
                 _end_group(process)
         if process.returncode == 0:
@@ -414,23 +433,23 @@ class Suite:
         return f"exit code {process.returncode}\n{output[-OUTPUT_MAX:]}", output
 
 
-def _usable(run: _SuiteRun, rans: Mapping[str, Ran]) -> dict[str, Ran]:
+def _usable_tests(run: _SuiteRun, results: Mapping[str, RunResult]) -> dict[str, RunResult]:
     """Return the tests of the unchanged suite that can be varied."""
-    usable = {name: ran for name, ran in rans.items() if ran.steps}
+    usable = {name: result for name, result in results.items() if result.steps}
     problems = [test.error for test in run.tests.values() if test.error]
     if problems or not usable:
-        raise SuiteFails([*problems, NOTHING][0])
+        raise SuiteFailed([*problems, NO_CALLS][0])
     return usable
 
 
 def pattern_of(test: str) -> str:
-    """Return the regular expression that selects a test in its runner, without suites for node:test."""
-    name = NUMBER.sub("", test).rpartition(" > ")[2]
-    return SPECIAL.sub(r"\\\g<0>", name)
+    """Return the regular expression that selects a test in a test runner; node:test needs the bare name."""
+    name = NUMBER_SUFFIX.sub("", test).rpartition(" > ")[2]
+    return REGEX_CHARACTERS.sub(r"\\\g<0>", name)
 
 
 def _end_group(process: "subprocess.Popen[str]") -> None:
-    """Kill a program and the processes that it has started."""
+    """Kill a program and its child processes."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
