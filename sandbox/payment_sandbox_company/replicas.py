@@ -127,7 +127,7 @@ class SharedDatabase(RowDatabase, Protocol):
 
 
 class Anchor(NamedTuple):
-    """A time of a project's clock with the corresponding real time."""
+    """A reading of a project's clock, and the real time of the reading."""
 
     clock: Clock
     at: datetime

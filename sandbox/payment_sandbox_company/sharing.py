@@ -1,7 +1,7 @@
 """A project in a database for any number of servers; the database serializes edits, and memory follows.
 
 An edit starts by locking the row of its project. If the row is newer than this server's memory, the newer
-records are read first. Each record, also a deleted one, has the version of its last write.
+records are read first. Each record, even a deleted one, has the version of its last write.
 
 A claim in the project's row determines its courier, the one server that sends webhooks, in order, for all
 servers. An advance claims the clock in the same way. Claims expire if they are not renewed.

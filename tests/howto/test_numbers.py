@@ -16,7 +16,7 @@ from payment_sandbox.scenarios.forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, Limits
 from payment_sandbox.serving.gateway import RUNNING_MAX, RUNNING_MAX_SHARED
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS
 
 README = Path(__file__).parents[2] / "README.md"
@@ -72,7 +72,7 @@ SENTENCES: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("page", "sentence"), SENTENCES)
 def test_a_page_has_the_number_of_the_code(page: str, sentence: str) -> None:
     """Whoever changes the one is told where the other stands."""
-    assert sentence in " ".join(written(page).split())
+    assert sentence in " ".join(read_source(page).split())
 
 
 def test_the_readme_counts_the_methods() -> None:

@@ -75,4 +75,4 @@ def test_a_step_says_why_it_went_otherwise(watched: Sandbox) -> None:
     assert "webhook, attempt 1: error · 503 (fault)" in told
     watched.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     watched.call("GET", f"/v1/orders/{by_rule['id']}/")
-    assert "503 · by a fault of the sandbox: response lost (503 instead)" in story(watched, by_rule)
+    assert "503 · sandbox fault: response lost (503 instead)" in story(watched, by_rule)

@@ -94,7 +94,7 @@ class Calls:
         return answer.json() if answer.content else {}
 
     def exchange(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Make any call; return the status and the parsed body, also if the server refused it."""
+        """Make any call; return the status and the parsed body, even if the server refused it."""
         answer = self._send(method, path, body)
         return answer.status_code, answer.json() if answer.content else None
 
@@ -145,7 +145,7 @@ class Calls:
             raise readable(error, self.base_url) from None
 
     def close(self) -> None:
-        """Close the connections, also those of clients created by this one; the next call reconnects."""
+        """Close the connections, including those of clients created by this one; the next call reconnects."""
         self._session.close()
 
 

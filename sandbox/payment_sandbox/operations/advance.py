@@ -79,7 +79,7 @@ class AdvanceLimits(NamedTuple):
 
 @dataclass(slots=True)
 class AdvanceResult:
-    """The result of an advance; ``under_way`` lists the webhooks still in flight, also of other clients."""
+    """The result of an advance; ``under_way`` lists all webhooks in flight, even those of other clients."""
 
     begun: datetime
     ended: datetime
@@ -321,7 +321,7 @@ def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
     """Refuse a step without the clock: this server was suspended, or another one advances the clock.
 
     Raises:
-        NotStored: for an advance, which then ends.
+        NotStored: the advance has lost the clock, and ends.
         ProjectReset: for a due event on a running clock, which the other server's advance runs.
     """
     if is_advance and not epoch.store.holds_clock():

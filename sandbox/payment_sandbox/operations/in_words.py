@@ -128,7 +128,7 @@ def _words(entry: JournalEntry) -> str:
     if entry.fault is not None and entry.fault.sends_nothing:
         return f"{status} · lost (fault)" if entry.status is not None else f"{status} (fault)"
     if entry.fault is not None:
-        return f"{status} · by a fault of the sandbox: {fault_in_words(entry.fault.document)}"
+        return f"{status} · sandbox fault: {fault_in_words(entry.fault.document)}"
     if entry.status is not None and entry.status >= ERROR_FROM:
         why = why_refused(entry)
         return f"{status} · {why}" if why else status

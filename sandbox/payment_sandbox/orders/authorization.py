@@ -210,7 +210,7 @@ class Authorization(NamedTuple):
         if self.delayed:
             at = self.expires_at.isoformat()
             raise AuthorizationDelayed(
-                f"capture_mode is delayed: the rest is captured automatically at {at}; before then, "
+                f"capture_mode is delayed: the rest is captured automatically at {at}; until then, "
                 "you can only void"
                 if self.remaining_cents
                 else f"capture_mode is delayed, and nothing is left: {self.captured_cents} of "

@@ -90,7 +90,9 @@ class SettingsForm(Form):
         about="The URL to which the command listen forwards webhooks; until then, they wait unsent.",
     )
     payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
-    cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
+    cards_approved = Flag(
+        about="Whether the merchant may take card payments, including those with stored cards."
+    )
     one_click_enabled = Flag(about="Whether cards can be stored for one-click payments.")
     recurring_enabled = Flag(about="Whether cards can be stored for a recurring series.")
     dynamic_descriptor_enabled = Flag(about="Whether card payments accept dynamic_descriptor.")

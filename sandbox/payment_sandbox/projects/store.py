@@ -172,7 +172,7 @@ class Store(Protocol):
         """Return the webhooks of one order, oldest first."""
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """Yield all orders and refunds, newest first, without those created in the meantime."""
+        """Yield all orders and refunds, newest first, except those created during the iteration."""
 
     def credentials(self) -> list[Credential]:
         """Return all stored cards."""

@@ -155,9 +155,9 @@ class _Reader:
         self._nodes += 1
         self._levels += 1
         if self._nodes > NODES_MAX:
-            self._refuse(f"with its aliases, it has more than {NODES_MAX} parts", node)
+            self._refuse(f"with aliases expanded, it has more than {NODES_MAX} nodes", node)
         if self._levels > DEPTH_MAX:
-            self._refuse(f"with its aliases, it is nested deeper than {DEPTH_MAX} levels", node)
+            self._refuse(f"with aliases expanded, it is nested deeper than {DEPTH_MAX} levels", node)
         kind = _kind(node)
         if node.id == "mapping" and kind == "map":
             data: Any = self._mapping(node)

@@ -262,7 +262,9 @@ class Answer(WebhookEffect):
 
     status: int
     key = "answer"
-    field = Whole(low=100, high=599, about="Counts as answered with this status; the merchant is not called.")
+    field = Whole(
+        low=100, high=599, about="Counts as answered with this status; no request is sent to the merchant."
+    )
 
     @property
     def reply(self) -> Reply:
@@ -274,7 +276,7 @@ class Timeout(WebhookEffect):
     """The attempt counts as timed out; the merchant is not called."""
 
     key = "timeout"
-    field = Yes(about="Fails at once, as if the merchant had timed out; the merchant is not called.")
+    field = Yes(about="Fails at once, as if the merchant had timed out; no request is sent to the merchant.")
 
     @property
     def reply(self) -> Reply:
@@ -286,7 +288,7 @@ class Drop(WebhookEffect):
     """The webhook is lost: it counts as delivered, but the merchant is not called."""
 
     key = "drop"
-    field = Yes(about="Is lost: counts as delivered, but the merchant is not called.")
+    field = Yes(about="Is lost: counts as delivered, but no request is sent to the merchant.")
 
     @property
     def reply(self) -> Reply:

@@ -112,7 +112,7 @@ class Cell(NamedTuple):
 
 
 PAGE_ONLY: Final = "only the customer sees the page; the shop sees the outcome"
-OVER: Final = "only another attempt can follow, which is another action"
+OVER: Final = "only a new attempt can follow, and that is a separate action"
 BY_SERVICE: Final = "the service decides once, and variations change its answer to the attempt"
 NOT_BY_SHOP: Final = "no change by a shop is refused for this reason"
 BY_FAULT: Final = "`refused` covers it: the shop can only react in the same way"
@@ -123,7 +123,7 @@ LOST_OR_NOT: Final = ("hang", "hang, after", "reset", "reset, after", "truncate"
 
 EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell("create", "stale"): "a new order has no earlier version",
-    Cell("change", "stale"): "the response is the change itself",
+    Cell("change", "stale"): "the response already shows the change",
     Cell("read", "early"): "a read causes no webhooks",
     Cell("read", "status 4xx"): "an existing order can be read",
     **{Cell("read", outcome): UNREAD for outcome in ("status 4xx, after", "status 5xx, after", *LOST_OR_NOT)},
@@ -175,14 +175,14 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
         Cell(action, ANY): BY_SERVICE
         for action in ("screening approve", "screening decline", "screening error", "processor fail")
     },
-    Cell(ATTEMPT, "customer"): "a customer acts by an action, even in a scenario",
+    Cell(ATTEMPT, "customer"): "customers act through actions, even in a scenario",
     Cell(ATTEMPT, "credit"): "a bank acts by an action, even in a scenario",
     Cell(ATTEMPT, "screening passed"): "this is the default",
     Cell(ATTEMPT, "then error"): "for the shop, this equals a screening that declines later",
     Cell(PRESS, UNLIKE): "only the shop knows the choices in its form; other tests make other choices",
-    Cell(JOB, NEVER): "faults of each call of a job and shops without jobs are rehearsed",
+    Cell(JOB, NEVER): "rehearsals cover faults of each call that a job makes, and shops without jobs",
     Cell(JOB, LATE): "variations with time after an action delay jobs",
-    Cell(JOB, VALUES): "a job has no values",
+    Cell(JOB, VALUES): "a job takes no input",
 }
 """The reasons of cells without a variation; a filled cell takes precedence over ``*``."""
 

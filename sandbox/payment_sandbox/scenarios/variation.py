@@ -144,7 +144,7 @@ class OfferedIn(Flag):
     """The places that offer a variation, apart from rehearsals."""
 
     WHAT_IF = auto()  # "What if …" on the page of an order
-    SWITCH = auto()  # a switch of the dashboard
+    SWITCH = auto()  # a dashboard switch
     SEQUENCE = auto()  # a webhook sequence for marked tests
     SCENARIO = auto()  # a ready-made scenario
 

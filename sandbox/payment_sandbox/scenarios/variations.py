@@ -1,7 +1,7 @@
 """The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
 Rehearsals play a variation at one step of a test. Offers play it for a project, or on a replay of an order:
-as a switch of the dashboard, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
+as a dashboard switch, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
 whether it occurred, and the documentation lists it. To add a variation, add an entry.
 """
 

@@ -327,7 +327,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         if content.is_eof():
             return await content.readany()
         if self._has_ended:
-            raise ConnectionResetError("the client has closed before the end of its request")
+            raise ConnectionResetError("the client closed the connection before the end of its request")
         async with timeout(IDLE_SECONDS):
             return await content.readany()
 

@@ -150,7 +150,7 @@ class PendingReply:
 
 
 class _Last(web.Response):
-    """A response after which the connection ends."""
+    """A response that closes the connection."""
 
     def __init__(self, connection: Link, body: bytes, status: int, headers: "CIMultiDict[str]") -> None:
         super().__init__(body=body, status=status, headers=headers)

@@ -167,13 +167,13 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
     if request.length or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(request.length)  # also for a chunked body
+        environ["CONTENT_LENGTH"] = str(request.length)  # even for a chunked body
     return environ
 
 
 @lru_cache(maxsize=256)
 def variable_of(header: str) -> str | None:
-    """Return the WSGI variable of a header; None for no variable, or one that another header could use."""
+    """Return the WSGI variable of a header; None if it has none, or shares it with another header."""
     name = header.upper().replace("-", "_")
     if "_" in header or name == "TRANSFER_ENCODING":  # the body is already decoded
         return None

@@ -12,7 +12,7 @@ class Dialect(NamedTuple):
     """The spelling of shared statements in one database."""
 
     tables: str
-    """The prefix of table names; a statement marks them with ``$``."""
+    """The prefix of table names, written as ``$`` in statements."""
     parameter: str
     """The driver's spelling of the parameter ``:name``."""
 

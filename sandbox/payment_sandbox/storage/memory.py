@@ -215,7 +215,7 @@ class MemoryStore(Store):
         return [delivery for delivery in deliveries if delivery is not None]
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """All orders and refunds, newest first, without those created during the iteration."""
+        """All orders and refunds, newest first, except those created during the iteration."""
         for order_id in reversed(list(self._orders)):
             yield self._orders[order_id]
 

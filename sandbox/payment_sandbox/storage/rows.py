@@ -79,7 +79,7 @@ class StoredProject(NamedTuple):
         """Read a project from its columns and from pairs of kind and body, oldest record first.
 
         Raises:
-            ValueError, TypeError, KeyError: they are damaged.
+            ValueError, TypeError, KeyError: a column or record is damaged.
         """
         state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
         state |= {kind: [] for kind in KINDS}

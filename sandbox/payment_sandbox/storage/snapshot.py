@@ -463,7 +463,7 @@ def _refuse_loss(epoch: Epoch, before: Checkpoint) -> None:
     if epoch.jobs:
         lost.append("the shop's jobs (they would not run again)")
     if lost:
-        raise UndoLosesChanges(f"the move stays, because taking it back would undo: {', '.join(lost)}")
+        raise UndoLosesChanges(f"the move cannot be undone, because that would discard: {', '.join(lost)}")
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:

@@ -436,5 +436,5 @@ def resumed_registry(
 def _project(stored: StoredProject, services: Services, file: StateFile, registry: Registry) -> Project:
     identity = read_identity(stored.identity)
     if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
-        raise Invalid([Violation("identity", "is that of another project, too")])
+        raise Invalid([Violation("identity", "also belongs to another project")])
     return resumed_project(identity, stored, services, file.storage(identity, services.real), file.path)

@@ -140,7 +140,7 @@ class Access:
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Pause garbage collection in the context, during which it would only cost time."""
+    """Pause garbage collection in the context, where it would only cost time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

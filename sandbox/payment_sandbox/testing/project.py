@@ -76,7 +76,7 @@ class ShopInProcess:
         By default the application runs on the thread whose call caused the webhook, so that it shares the
         test's database connection and transaction. An ASGI application, and any application in an ``async``
         test, runs on the event loop that awaits the call. A handler that takes over five seconds counts as
-        unanswered. The test continues after the handler; pytest-timeout ends hanging tests. With
+        unanswered. The test continues once the handler returns; pytest-timeout ends a test that hangs. With
         ``thread="own"`` the handler runs on another thread, and the test continues after five seconds.
 
         Raises:

@@ -131,9 +131,9 @@ def unrouted(call: Call) -> Response:
     if error.code != NOT_FOUND:
         return answer_for(call, error)
     with LOADING:
-        from payment_sandbox.web.docs import show_nothing  # deferred, for a faster start
+        from payment_sandbox.web.docs import show_unknown_path  # deferred, for a faster start
 
-    return show_nothing(call) or answer_for(call, error)
+    return show_unknown_path(call) or answer_for(call, error)
 
 
 description = Blueprint("description", __name__)

@@ -21,7 +21,7 @@ from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import Routed
 from payment_sandbox.web.site import Site
 
-TOO_MANY_WAIT: Final = "too many calls are waiting; retry when some of them have ended"
+TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 COMMON_SHARE: Final = ""
 """The common share of all calls without a loaded project; clients can invent any number of keys.
 

@@ -64,7 +64,7 @@ class Around(NamedTuple):
     """The server around an application."""
 
     on_refused: OnRefused | None = None
-    speaks_tls: bool = False  # if not, an https URL belongs to a proxy
+    speaks_tls: bool = False  # if not, a proxy terminates TLS for an https URL
     shared: Shared | None = None  # the cluster, if any
     statistics: Statistics | None = None
 

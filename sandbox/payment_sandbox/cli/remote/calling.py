@@ -106,7 +106,7 @@ def _printable(answer: Any) -> Any:
 
 def _unknown_order(text: str, matching: int) -> str:
     if text == LAST:
-        return "there is no order yet; create one with payment-sandbox trigger paid"
+        return "there are no orders yet; create one with payment-sandbox trigger paid"
     problem = "several orders begin" if matching else "no order begins"
     return f"{problem} with {text!r}; give more of the id, or {LAST}; payment-sandbox orders lists all"
 

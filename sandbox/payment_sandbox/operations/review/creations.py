@@ -62,7 +62,7 @@ def _twice(reviewed: Reviewed, number: str, entries: Sequence[JournalEntry]) -> 
     }
     return Finding(
         "ORD-07",
-        f"There are {in_words(len(ids))} orders with the number {number!r}, and a customer could pay each",
+        f"There are {in_words(len(ids))} orders with the number {number!r}, and a customer could pay both",
         "Keep the id of the order that you created, and cancel it before you create another one.",
         entries[-1].order_id,
         tuple(map(line_of, entries)),

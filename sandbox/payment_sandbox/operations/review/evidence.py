@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
-        healed = f"\n  Put right: {self.healed}" if self.healed else ""
+        healed = f"\n  Corrected: {self.healed}" if self.healed else ""
         shown = "".join(f"\n    {request}" for request in self.requests)
         of = f" (order {self.order_id})" if self.order_id is not None else ""
         return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{healed}{shown}"

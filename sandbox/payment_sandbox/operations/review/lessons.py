@@ -36,7 +36,7 @@ OWED: Final = Lesson(risks.OWED, "give-money-back")
 RULES: Final = "/docs/fidelity/"
 ERRORS: Final = "/docs/errors/"
 SCENARIOS: Final = "/docs/scenarios/#why-did-my-rule-not-match"
-ENDLESS: Final = Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits")
+ENDLESS: Final = Lesson("one payment keeps a worker of the shop busy forever", "set-time-limits")
 
 LESSONS: Final[dict[str, Lesson]] = {
     # by the rule of a finding
@@ -48,7 +48,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "HOOK-13": OWED,
     "SET-47": ONCE,
     "HOOK-03": LEARN,
-    "HOOK-04": Lesson("customers and webhooks end at addresses that do not answer", "one-scheme"),
+    "HOOK-04": Lesson("customers and webhooks are sent to addresses that do not answer", "one-scheme"),
     "HOOK-02": Lesson(risks.REFUSED, "wait-instead-of-polling"),
     "ORD-07": TWICE,
     "CTL-23": TWICE,

@@ -95,7 +95,7 @@ def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
 
 
 def _handlings(webhooks: Iterable[Delivery]) -> dict[str, list[Handling]]:
-    """Return the handlings of webhooks by order, oldest first."""
+    """Return the runs of the webhook handler by order, oldest first."""
     handlings: dict[str, list[Handling]] = defaultdict(list)
     for webhook in webhooks:
         for attempt in filter(is_from_shop, webhook.attempts):
@@ -162,7 +162,7 @@ def _event(reviewed: Reviewed, call: MoneyCall, handling: Handling) -> str:
 
 
 def _caused(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> list[tuple[MoneyCall, Handling]]:
-    """Pair calls with the handlings in which they were made, one call per handling."""
+    """Pair each call with the run of the webhook handler that made it; one call per run."""
     pairs: list[tuple[MoneyCall, Handling]] = []
     free = sorted(handlings, key=lambda each: each.ends)
     for call in calls:

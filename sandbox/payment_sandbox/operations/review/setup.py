@@ -71,8 +71,8 @@ def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
         if wrong:
             yield Finding(
                 "HOOK-04",
-                f"The webhook_url says https, but your shop speaks http there: {webhook.url}",
-                "Use the scheme that the shop speaks at this address.",
+                f"The webhook_url uses https, but your shop serves plain http at that address: {webhook.url}",
+                "Use the scheme that the shop serves at this address.",
                 webhook.order_id,
                 tuple(map(line_of_attempt, wrong)),
             )

@@ -104,8 +104,8 @@ class _InProcessLine(Line):
 class InProcess:
     """The sandbox without sockets; a call returns after the answers to its webhooks.
 
-    The exception is a call by the shop during a request of the test: its webhooks follow the shop's response,
-    as in production.
+    If the shop makes the call while it handles a request of the test, the webhooks follow the shop's
+    response, as in production.
     """
 
     def __init__(self, server: "Server") -> None:

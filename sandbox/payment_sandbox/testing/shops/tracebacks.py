@@ -42,7 +42,7 @@ class Running:
 
 
 RUNNING: "Final[ContextVar[Running | None]]" = ContextVar("running_handler", default=None)
-"""The handler that runs the current code, also on its threads and in its tasks."""
+"""The handler that runs the current code, including on its threads and in its tasks."""
 
 
 class _Listener(logging.Handler):

@@ -165,7 +165,7 @@ class _WatchedApplications:
         if is_django(application):
             _DJANGO.begin()
             return
-        with suppress(TypeError):  # no weak references, or a fixed class
+        with suppress(TypeError):  # it cannot be weakly referenced, or its class cannot be replaced
             count = self._counts.get(application, 0)
             if not count:
                 application.__class__ = self._class_for(type(application))

@@ -153,8 +153,9 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
 NOT_SENT: Final = "HOOK-03"
 """The rule of findings about status changes for which no webhook was sent."""
 NOTHING_CAME: Final = (
-    "no call came in with the key of this project",
-    "    Give the shop's client the address of the sandbox and this key. One with a fixed address gets here",
+    "no call with this project's key has arrived",
+    "    Give the shop's client the address of the sandbox and this key. Redirect a client with"
+    " a hard-coded address",
     "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
 )
 

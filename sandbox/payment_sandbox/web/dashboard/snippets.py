@@ -173,7 +173,7 @@ def _answers(project: Project, order: Order) -> Iterator[str]:
 
 
 def _webhook_statuses(project: Project, order: Order) -> list[str]:
-    """Return the statuses of the order's webhooks; empty if a status had no webhook."""
+    """Return the statuses that the order's webhooks report; empty if any reached status lacks a webhook."""
     epoch = project.epoch
     statuses = [str(delivery.status) for delivery in epoch.store.deliveries_of(order.id)]
     reached = [

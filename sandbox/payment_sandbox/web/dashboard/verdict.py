@@ -223,7 +223,7 @@ def _money(order: Order, now: datetime) -> Iterable[Amount]:
     else:
         remaining = 0 if held.is_over else held.remaining_cents
         runs_out = (
-            f"runs out in {period_in_words(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
+            f"expires in {period_in_words(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
         )
         amounts = [
             Amount("authorized", held.original_cents),
