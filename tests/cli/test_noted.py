@@ -25,7 +25,7 @@ def test_annotations(reviewed: list[str]) -> None:
     lines = ran.stdout.splitlines()
     assert any(
         line.startswith(
-            "::error title=ORD-07::There are two orders with the number 'shop-1', and a customer could pay both%0A"
+            "::error title=ORD-07::Two orders have the number 'shop-1', and a customer could pay more than one%0A"
         )
         for line in lines
     )

@@ -366,7 +366,7 @@ def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
 
 def test_the_page_names_every_change() -> None:
     """By the name that users write, which means one change of a step."""
-    shown, changes = page("rehearsal", lambda: "").text, variations.rehearsed()
+    shown, changes = page("rehearsal", lambda: "").text, variations.rehearsal_variations()
     assert [change.name for change in changes if f"`{change.name}`" not in shown] == []
     named = [(f"{kind}:1:{change.name}", change) for change in changes for kind in change.kinds]
     assert [name for name, change in named if parse_changed_step(name).change is not change] == []

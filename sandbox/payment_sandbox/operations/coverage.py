@@ -19,7 +19,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variations import met_by_webhooks
+from payment_sandbox.scenarios.variations import webhook_coverage_checks
 
 METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
 
@@ -141,7 +141,7 @@ def _met_outcomes(project: Project, judged: _Judged) -> MetAt:
 
 
 def _met_webhooks(project: Project, judged: _Judged) -> MetAt:
-    variations, settings = met_by_webhooks(), project.settings.as_mapping()
+    variations, settings = webhook_coverage_checks(), project.settings.as_mapping()
     for delivery in project.epoch.store.deliveries():
         order = project.epoch.store.order(delivery.order_id)
         how = judged.order(order) if order is not None else RIGHT
@@ -316,7 +316,8 @@ def _method(name: str, met: Cells) -> CoverageGroup:
 
 def _others(met: Cells) -> list[CoverageGroup]:
     webhooks = {
-        outcome: met.get(Met(WEBHOOK, outcome, ""), NEVER) for outcome in (DELIVERED, *met_by_webhooks())
+        outcome: met.get(Met(WEBHOOK, outcome, ""), NEVER)
+        for outcome in (DELIVERED, *webhook_coverage_checks())
     }
     refusals = {rule: met.get(Met(REFUSAL, rule, ""), NEVER) for rule in refusal_rules()}
     rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}

@@ -24,7 +24,7 @@ from payment_sandbox.projects.outbox import UNCHANGED, Changed, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Label, OfferedAttempt, label_of
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, OneByOne, Swap, Together, WebhookEffect
+from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
 
 ERROR_LENGTH_MAX: Final = 500  # characters
@@ -49,7 +49,7 @@ class PreparedAttempt(NamedTuple):
     at: datetime
     real_at: datetime
     label: Label | None = None
-    effect: WebhookEffect = UNTOUCHED
+    effect: WebhookEffect = NO_EFFECT
 
     @property
     def copies(self) -> int:
@@ -79,7 +79,7 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
             return None
         delivery = epoch.store.delivery(queued.delivery_id)
         is_over = delivery is None or _is_over(delivery, queued)
-        effect = UNTOUCHED if delivery is None or is_over else _effect(epoch, delivery, queued)
+        effect = NO_EFFECT if delivery is None or is_over else _effect(epoch, delivery, queued)
         if delivery is not None and not is_over and not _may_be_postponed(epoch, delivery, queued, effect):
             return _prepared(project, epoch, queued, delivery, effect)
     if _is_finished(project, epoch, queued, effect):
@@ -235,13 +235,13 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
 def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
     """Return the effect on the next attempt: faults first, then the rehearsal; none with overrides."""
     if queued.is_changed:
-        return UNTOUCHED
+        return NO_EFFECT
     state = epoch.state
     return (
         state.faults.webhook(delivery)
         or state.scenario_faults.webhook(delivery)
         or epoch.rehearsal.webhook(delivery)
-        or UNTOUCHED
+        or NO_EFFECT
     )
 
 

@@ -20,7 +20,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
-from payment_sandbox.scenarios.variations import offered
+from payment_sandbox.scenarios.variations import offers_in
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
@@ -79,7 +79,7 @@ def post_variation(call: Call, project_id: str, order_id: str) -> Response:
     repeated = replay_with(
         project, order, name, body, lambda changed: create_manual_order(project, changed, order.client)
     )
-    offer = offered(OfferedIn.WHAT_IF)[name]
+    offer = offers_in(OfferedIn.WHAT_IF)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
     return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{repeated.id}/"), notice))
 

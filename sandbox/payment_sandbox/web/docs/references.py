@@ -20,9 +20,9 @@ from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
-from payment_sandbox.scenarios.space import reasons
+from payment_sandbox.scenarios.space import excluded_cells
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, WEBHOOK, OfferedIn
-from payment_sandbox.scenarios.variations import all_offers, rehearsed, sequences
+from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
 
@@ -156,7 +156,7 @@ PLACES: Final = {
 def variations() -> str:
     """Return the table of variations, by the kind of step."""
     rows = []
-    for each in rehearsed():
+    for each in rehearsal_variations():
         sentence = each.sentence.format(step=STEPS.get(each.kinds[0], "the call"))
         rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
@@ -164,7 +164,7 @@ def variations() -> str:
 
 def excluded_outcomes() -> str:
     """Return the table of outcomes without a variation, with the reasons."""
-    rows = [(interaction, ", ".join(each), reason) for interaction, each, reason in reasons()]
+    rows = [(interaction, ", ".join(each), reason) for interaction, each, reason in excluded_cells()]
     return table(("Interaction", "Possible outcomes", "Why there is no variation"), rows)
 
 
