@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from payment_sandbox.cli.noted import JSON, TEXT, Noted, printed
+from payment_sandbox.cli.noted import JSON, TEXT, Annotation, format_findings
 from payment_sandbox.cli.options import fail, is_server_url, say
 from payment_sandbox.extensions import NotInstalled
 from payment_sandbox.serving.binding import PortInUse
@@ -236,7 +236,7 @@ class CommandOutput(NamedTuple):
             lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
             return [*lines, summary(tests, self.of), *notes]
         noted = [
-            Noted(
+            Annotation(
                 finding["kind"],
                 f"{test['test']}: {finding['sentence']}" if is_test else finding["sentence"],
                 finding["lesson"],
@@ -244,7 +244,7 @@ class CommandOutput(NamedTuple):
             for test in tests
             for finding in test["findings"]
         ]
-        return printed(noted, self.form, "rehearse")
+        return format_findings(noted, self.form, "rehearse")
 
 
 def _merged(name: str, tests: Tests) -> TestReport:

@@ -10,7 +10,7 @@ from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import DELIVERIES_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
-from payment_sandbox.projects.outbox import FURTHER_MAX
+from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, Limits
@@ -61,7 +61,7 @@ SENTENCES: list[tuple[str, str]] = [
         "time",
         f"`max_events`, by default {EVENTS_MAX:,}, and `timeout` in real seconds, by default {TIMEOUT_SECONDS:.0f}",
     ),
-    ("time", f"for up to {FURTHER_MAX} more that handlers cause"),
+    ("time", f"for up to {EXTRA_DELIVERIES_MAX} more that handlers cause"),
     ("webhooks", f"a time-out ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
     ("webhooks", f"After the {ORDINALS[DELIVERIES_MAX]} failed attempt"),
     ("troubleshooting", f"no answer within {ANSWER_SECONDS:.0f} seconds"),

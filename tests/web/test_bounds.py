@@ -13,8 +13,8 @@ from payment_sandbox.projects.journal import (
     Failure,
     JournalEntry,
     PerformedAction,
+    ReachedStatus,
     RecordedDecision,
-    StatusReached,
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet
@@ -58,7 +58,7 @@ def fill_actions(project: Project, count: int) -> int:
 
 def fill_statuses(project: Project, count: int) -> int:
     """Of orders."""
-    reached = StatusReached("status-1", "order", None, None, "new", NOON, NOON, None)
+    reached = ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None)
     project.epoch.journal.add([reached] * count)
     return len(project.epoch.journal.statuses)
 

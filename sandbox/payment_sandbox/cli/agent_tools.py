@@ -313,12 +313,12 @@ def _state(overview: OrderOverview) -> str:
     lines = [f"order {order['id']} is {order['status']}: {order['amount']} cents"]
     lines += [f"  {attempt['payment_method']} is {attempt['status']}" for attempt in order["transactions"]]
     actions: Mapping[str, Any] = overview["actions"]
-    possible = {actor: [_named(each) for each in names] for actor, names in actions.items() if names}
+    possible = {actor: [_name_of(each) for each in names] for actor, names in actions.items() if names}
     lines += [f"  possible for the {actor}: {', '.join(names)}" for actor, names in possible.items()]
     lines += [f"  due {due['at']}: {due['label']}" for due in overview["agenda"]]
     lines += [f"  page: {page}" for page in overview["pages"]]
     return "\n".join(lines)
 
 
-def _named(action: Any) -> str:
+def _name_of(action: Any) -> str:
     return str(action["action"] if isinstance(action, Mapping) else action)

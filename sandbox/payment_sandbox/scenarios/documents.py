@@ -114,7 +114,7 @@ def _compose(text: str) -> Document:
     def refuse(problem: str, node: Any) -> Any:
         raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
-    class Bounded(Composer):
+    class LimitedComposer(Composer):
         """A composer that refuses a document as soon as it exceeds a limit."""
 
         nodes = aliases = levels = 0
@@ -136,7 +136,7 @@ def _compose(text: str) -> Document:
 
     yaml = YAML(typ="safe", pure=True)
     yaml.version = (1, 2)
-    yaml.Composer = Bounded
+    yaml.Composer = LimitedComposer
     root = yaml.compose(text)
     reader = _Reader(yaml.constructor, refuse)
     return Document(reader.plain(root) if root is not None else None, root)
@@ -175,14 +175,14 @@ class _Reader:
         merged: dict[str, Any] = {}
         for key, value in node.value:
             if _value_kind(key) == "merge":
-                merged = self._merged(value) | merged
+                merged = self._merge(value) | merged
             elif (name := self._key(key)) in own:
                 self._refuse(f"found duplicate key {name[:100]!r}", key)
             else:
                 own[name] = self.plain(value)
         return own | {name: value for name, value in merged.items() if name not in own}
 
-    def _merged(self, node: Any) -> dict[str, Any]:
+    def _merge(self, node: Any) -> dict[str, Any]:
         """Return the data of a merge key; the first of several mappings takes precedence."""
         merged: dict[str, Any] = {}
         for source in node.value if node.id == "sequence" else [node]:

@@ -297,7 +297,7 @@ class Drop(WebhookEffect):
 
 
 @dataclass(frozen=True)
-class Repeated(WebhookEffect):
+class RepeatedDelivery(WebhookEffect):
     """The webhook arrives several times."""
 
     times: int
@@ -308,7 +308,7 @@ class Repeated(WebhookEffect):
         return self.times
 
 
-class Duplicate(Repeated):
+class Duplicate(RepeatedDelivery):
     """The webhook arrives several times: concurrently over the network, in sequence inside a test."""
 
     key = "duplicate"
@@ -319,7 +319,7 @@ class OneByOne(Duplicate):
     """The webhook arrives several times in sequence, even over the network; for rehearsals only."""
 
 
-class Together(Repeated):
+class Together(RepeatedDelivery):
     """All copies of the webhook arrive at the same time."""
 
     key = "together"

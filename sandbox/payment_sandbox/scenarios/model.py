@@ -93,7 +93,7 @@ class When(NamedTuple):
     def _fits(self, customer: Mapping[str, Any]) -> bool:
         return all([matches_glob(customer.get(key), glob) for key, glob in self.customer.items()])
 
-    def unmet(self, subject: Subject) -> "Iterator[Difference]":
+    def unmet_conditions(self, subject: Subject) -> "Iterator[Difference]":
         """Yield every condition that the subject does not meet."""
         if self.refund != subject.is_refund:
             yield Difference(condition="refund", expected=self.refund, actual=subject.is_refund)

@@ -34,7 +34,7 @@ def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
 def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> Iterator[Difference]:
     """Yield every condition of a rule that the decided attempt does not meet."""
     subject = decision.subject
-    yield from rule.when.unmet(subject)
+    yield from rule.when.unmet_conditions(subject)
     if index in decision.spent:
         yield Difference(condition="times", expected=rule.times, actual="spent")
     if not outcome_applies(rule.then, subject.outcome_keys, subject.screenings):

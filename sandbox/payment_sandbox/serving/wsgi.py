@@ -89,7 +89,7 @@ class Run:
             self.pieces = application.answer(call, self._start_response)
         except Exception:
             self._fail()
-        self.answer = self._whole() if self.is_short else None
+        self.answer = self._send_whole() if self.is_short else None
         """The complete response; None if it is streamed."""
 
     @property
@@ -97,7 +97,7 @@ class Run:
         """Whether the response is sent as a whole, not streamed."""
         return self.head is None or self.head.has_length
 
-    def _whole(self) -> BufferedResponse:
+    def _send_whole(self) -> BufferedResponse:
         """Return the complete response, or the part before a cut."""
         body: list[bytes] = []
         try:

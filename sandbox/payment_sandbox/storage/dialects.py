@@ -18,7 +18,7 @@ class Dialect(NamedTuple):
 
 
 @cache
-def localized(dialect: Dialect, statement: str) -> str:
+def translate(dialect: Dialect, statement: str) -> str:
     """Translate a statement into a dialect."""
     return re.sub(r":(\w+)", dialect.parameter, statement).replace("$", dialect.tables)
 

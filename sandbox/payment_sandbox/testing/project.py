@@ -159,7 +159,7 @@ class ShopInProcess:
             RuntimeError: freezegun is not installed, or the server runs in another process.
         """
 
-        return wall_clock_following(self._in_process("wall_clock"))
+        return follow_wall_clock(self._in_process("wall_clock"))
 
     def browser(self, app: Any) -> "Browser":
         """Create a customer's browser for the shop: forms, returns from the payment page, double clicks.
@@ -454,7 +454,7 @@ NO_FREEZEGUN = "wall_clock needs freezegun: pip install freezegun"
 
 
 @contextmanager
-def wall_clock_following(project: "Project") -> Iterator[None]:
+def follow_wall_clock(project: "Project") -> Iterator[None]:
     """Let ``datetime.now()`` and the like return this project's time in the context.
 
     Raises:

@@ -59,7 +59,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 
 __all__ = [
@@ -102,7 +102,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
     """Review the history of one order and its refunds."""
     about = (order.id, *(refund.refund_id for refund in order.refunds))
 
-    def is_about(record: PerformedAction | StatusReached) -> bool:
+    def is_about(record: PerformedAction | ReachedStatus) -> bool:
         return record.order_id in about
 
     deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, about)))
@@ -166,14 +166,14 @@ def _with_lesson(epoch: Epoch, finding: Finding) -> Finding:
     Texts from the shop are masked, shortened, and escaped so that they cannot break a line.
     """
 
-    def shown(text: str) -> str:
+    def sanitize(text: str) -> str:
         return printable(epoch.journal.masked(text))[:TEXT_MAX]
 
     finding = finding._replace(
-        problem=shown(finding.problem),
-        advice=shown(finding.advice),
-        order_id=shown(finding.order_id) if finding.order_id is not None else None,
-        requests=tuple(map(shown, finding.requests)),
+        problem=sanitize(finding.problem),
+        advice=sanitize(finding.advice),
+        order_id=sanitize(finding.order_id) if finding.order_id is not None else None,
+        requests=tuple(map(sanitize, finding.requests)),
     )
     if finding.kind == HINT:
         return finding

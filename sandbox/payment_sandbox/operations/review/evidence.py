@@ -12,7 +12,7 @@ from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
 
 READ_STATUSES: Final = (200, 304)
 
@@ -71,7 +71,7 @@ class Reviewed:
     return_visits: Sequence[PerformedAction]
     webhooks: Sequence[Delivery]
     orders: Mapping[str, Order]
-    reached: Sequence[StatusReached]
+    reached: Sequence[ReachedStatus]
     now: datetime  # sandbox time
     webhooks_first: bool = False  # a setting sends webhooks before responses
     unsent: int = 0  # status changes without a webhook URL

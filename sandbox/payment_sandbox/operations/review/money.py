@@ -359,7 +359,7 @@ def find_unreturned_surplus(reviewed: Reviewed) -> Iterator[Finding]:
 
 def find_unnoticed_payments(reviewed: Reviewed) -> Iterator[Finding]:
     """Find payments without a webhook, unnoticed by the shop for a day."""
-    unknown = _unnotified(reviewed)
+    unknown = _payments_without_notice(reviewed)
     paid = {each.order_id: each for each in reversed(reviewed.reached) if each.status in PAID}
     for order in _paid_a_day_ago(reviewed):
         if order.id in unknown and _is_unread(reviewed.attempted_reads[order.id], paid[order.id].real_at):
@@ -375,7 +375,7 @@ def find_unnoticed_payments(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-def _unnotified(reviewed: Reviewed) -> set[str]:
+def _payments_without_notice(reviewed: Reviewed) -> set[str]:
     """Return the paid orders without any webhook or response about the payment."""
     known = _known_as_paid(reviewed)
     arrived = {each.order_id for each in reviewed.webhooks if any(map(is_from_shop, each.attempts))}

@@ -101,7 +101,7 @@ def _is_refused(entry: JournalEntry) -> bool:
     return entry.status in REFUSALS and not entry.fault and entry.rule != CAPTURED_LATE
 
 
-def _unexplained(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
+def _other_refusals(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
     """Return the refused requests that no mistake covers."""
     explained = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
     return [entry for entry in filter(_is_refused, reviewed.requests) if entry.id not in explained]
@@ -110,7 +110,7 @@ def _unexplained(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[Journa
 def find_refused_calls(reviewed: Reviewed, mistakes: Iterable[Finding]) -> Iterator[Finding]:
     """Hint at each kind of refused call without ``mistakes``; a test may intend a refusal."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
-    for entry in _unexplained(reviewed, mistakes):
+    for entry in _other_refusals(reviewed, mistakes):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
     for (status, kind), entries in groups.items():
         first = entries[0]

@@ -50,7 +50,7 @@ def _is_on(offer: VariationOffer, faults: Faults) -> bool:
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
 
 
-def _toggled(offer: VariationOffer, before: Faults) -> Faults:
+def _toggle(offer: VariationOffer, before: Faults) -> Faults:
     """Toggle the rule of a switch; other rules remain, with their uses."""
     ((kind, rules),) = offer.rules.items()
     others = [rule for rule in before.document.get(kind, ()) if rule not in rules]
@@ -69,7 +69,7 @@ def post_switch(call: Call, project_id: str) -> Response:
         offer = offers_in(OfferedIn.SWITCH).get(name or "")
         if offer is None:
             raise Unknown(f"there is no switch {name!r}")
-        project.change_faults(partial(_toggled, offer))
+        project.change_faults(partial(_toggle, offer))
     return redirect(form_page(call) or url(project, "scenario/"))
 
 
