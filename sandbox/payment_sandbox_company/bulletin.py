@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection
 
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, localized
+from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, translate
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
 from payment_sandbox_company.replicas import CLAIM_SECONDS
@@ -18,7 +18,7 @@ OVERLAP: Final = "10 seconds"  # longer than the timeout of a statement
 LATER: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
 
 
-def as_json(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
+def encode_rows(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
     """Encode rows for the parameter ``rows``, since arrays are much slower in the driver."""
     return json.dumps([dict(zip(names, row, strict=True)) for row in rows])
 
@@ -81,7 +81,7 @@ class Bulletin(Connections):
         if not rows:
             return
         flat = [(project_id, *row) for project_id, row in rows]
-        values = {"me": self.server_id, "rows": as_json(flat, ("project", *HistoryRow._fields))}
+        values = {"me": self.server_id, "rows": encode_rows(flat, ("project", *HistoryRow._fields))}
         self.rows(PUT_HISTORY, values)
 
     def purge_history(self, project_id: str) -> None:
@@ -116,7 +116,7 @@ class Bulletin(Connections):
             SELECT new.project, %(me)s, new.kind, new.data
             FROM {table_of("project", "kind", "data")} ORDER BY new.place
         """
-        self.rows(query, {"me": self.server_id, "rows": as_json(events, ("project", "kind", "data"))})
+        self.rows(query, {"me": self.server_id, "rows": encode_rows(events, ("project", "kind", "data"))})
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Subscribe to events of these projects from other servers, for some seconds."""
@@ -134,7 +134,7 @@ class Bulletin(Connections):
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """Return the records of a journal up to a number, oldest first."""
         values = {"id": project_id, "number": number_max}
-        rows = self.rows(localized(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
+        rows = self.rows(translate(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
         return [HistoryRow(*row) for row in rows]
 
     # Claims and servers

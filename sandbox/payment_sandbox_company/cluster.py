@@ -27,8 +27,8 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.connection import log_once
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
-from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
-from payment_sandbox.storage.rows import StoredProject, read_identity, resumed_project
+from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
+from payment_sandbox.storage.rows import StoredProject, read_identity, resume_project
 from payment_sandbox.version import __version__
 from payment_sandbox_company.bulletin import PeerServer
 from payment_sandbox_company.postgresql import Database
@@ -148,7 +148,7 @@ class ClusterRegistry(Registry):
         except ProjectReset:
             return None
         except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            problem = f"its state is damaged: {in_one_line(error)}"
+            problem = f"its state is damaged: {join_problems(error)}"
             raise NotStored(f"project {identity.project_id}", problem, is_full=False) from error
         with self._lock:
             known = self._by_id.get(identity.project_id)
@@ -168,7 +168,7 @@ class ClusterRegistry(Registry):
 
     def _copy(self, stored: StoredProject) -> Project:
         identity = read_identity(stored.identity)
-        return resumed_project(
+        return resume_project(
             identity, stored, self.services, self.database.storage(identity, self.services.real)
         )
 
@@ -208,7 +208,7 @@ class JoinedDatabase:
         self.database.close()
 
 
-def joined(address: str, services: Services) -> JoinedDatabase:
+def join_cluster(address: str, services: Services) -> JoinedDatabase:
     """Connect to the database at this address, as a new server of the cluster.
 
     Raises:
@@ -251,9 +251,9 @@ class Cluster:
         ]
 
     @property
-    def commits(self) -> int:
+    def commit_count(self) -> int:
         """The number of commits of this server."""
-        return self._database.commits
+        return self._database.commit_count
 
     def servers(self) -> list[PeerServer]:
         """List the live servers, oldest first."""

@@ -16,7 +16,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool
 
-from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
+from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
 
 STATEMENT_SECONDS: Final = 5.0
 START_SECONDS: Final = 10  # for the first connection
@@ -243,7 +243,7 @@ def _rows(result: PGresult, encoding: str) -> list[Row]:
 
 def reason(error: Exception) -> str:
     """Return a database error as one line, without the password."""
-    return in_one_line(getattr(getattr(error, "diag", None), "message_primary", None) or error)
+    return join_problems(getattr(getattr(error, "diag", None), "message_primary", None) or error)
 
 
 def without_password(address: str) -> str:

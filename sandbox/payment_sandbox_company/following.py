@@ -8,11 +8,11 @@ from payment_sandbox.projects.clock import RUNNING, Clock
 from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import stored_settings
-from payment_sandbox.projects.store import Chosen
+from payment_sandbox.projects.store import Configuration
 from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
 from payment_sandbox.storage.rows import (
+    AGENDA,
     DELIVERY,
-    DUE,
     KINDS,
     Row,
     RowStore,
@@ -45,7 +45,7 @@ def catch_up(project: Project, replica: Replica, head: Head, changes: Any) -> No
 
 
 def _chosen_state(head: Head, clock: Clock) -> State:
-    chosen: Chosen = decode(Chosen, json.loads(head.chosen or "{}"), "chosen")
+    chosen: Configuration = decode(Configuration, json.loads(head.chosen or "{}"), "chosen")
     return chosen_state(chosen, stored_settings(chosen.settings, "settings"), clock)
 
 
@@ -79,7 +79,9 @@ def _anchor(clock: Clock, counters: StoredCounters) -> Anchor:
     return Anchor(clock, counters.anchor, counters.real_at)
 
 
-def _apply_records(project: Project, replica: Replica, rows: Sequence[Row], chosen: Chosen | None) -> None:
+def _apply_records(
+    project: Project, replica: Replica, rows: Sequence[Row], chosen: Configuration | None
+) -> None:
     """Apply the changed records of other servers to memory."""
     epoch, store = project.epoch, project.epoch.store
     records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
@@ -93,7 +95,7 @@ def _apply_records(project: Project, replica: Replica, rows: Sequence[Row], chos
             deleted[kind].append(item_id)
     surplus = [item_id for item_id in deleted[DELIVERY] if store.delivery(item_id) is not None]
     change = StoredRecords(**{kind: tuple(each) for kind, each in records.items()}).change()
-    change = change._replace(finished=tuple(map(int, deleted[DUE])), chosen=chosen)
+    change = change._replace(finished=tuple(map(int, deleted[AGENDA])), chosen=chosen)
     assert isinstance(store, RowStore), "a shared store stores rows"
     store.take_in(change, surplus)
     for due in change.dues:

@@ -10,16 +10,16 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web.statistics import Statistics
 
 
-def metrics(statistics: Statistics, registry: Registry, commits: int) -> bytes:
+def metrics(statistics: Statistics, registry: Registry, commit_count: int) -> bytes:
     """Format the metrics as text. An entry point of the group ``payment_sandbox.metrics``."""
     collected = CollectorRegistry()
-    collected.register(_Figures(statistics, registry, commits))
+    collected.register(_Figures(statistics, registry, commit_count))
     return generate_latest(collected)
 
 
 class _Figures:
-    def __init__(self, statistics: Statistics, registry: Registry, commits: int) -> None:
-        self._commits = commits
+    def __init__(self, statistics: Statistics, registry: Registry, commit_count: int) -> None:
+        self._commit_count = commit_count
         self._statistics = statistics
         self._registry = registry
 
@@ -37,7 +37,7 @@ class _Figures:
         yield from (calls, webhooks)
         total, seconds = counted.calls.total(), counted.call_seconds
         yield SummaryMetricFamily("sandbox_call_seconds", "Duration of calls in seconds.", total, seconds)
-        yield CounterMetricFamily("sandbox_commits", "Commits to the database.", self._commits)
+        yield CounterMetricFamily("sandbox_commits", "Commits to the database.", self._commit_count)
         yield GaugeMetricFamily("sandbox_projects", "Projects in this server's memory.", len(loaded))
         pending = sum(len(project.epoch.outbox.pending()) for project in loaded)
         yield GaugeMetricFamily("sandbox_webhooks_queued", "Webhooks waiting to be sent.", pending)

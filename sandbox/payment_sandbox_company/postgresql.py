@@ -15,10 +15,10 @@ from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.projects.calling import Part
+from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.registry import AlreadyMade
+from payment_sandbox.projects.registry import ProjectExists
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.dialects import (
     CHANGE,
@@ -27,11 +27,11 @@ from payment_sandbox.storage.dialects import (
     PROJECTS,
     RECORD_COLUMNS,
     REPLACE,
-    localized,
+    translate,
 )
 from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox_company.batches import Batches
-from payment_sandbox_company.bulletin import LATER, Bulletin, as_json, table_of
+from payment_sandbox_company.bulletin import LATER, Bulletin, encode_rows, table_of
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Executor, Unavailable, reason
 from payment_sandbox_company.replicas import (
     Changes,
@@ -91,7 +91,7 @@ CLAIM: Final = f"UPDATE sandbox_project SET {CLAIMS} WHERE id = %(id)s; COMMIT"
 WRITE: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
-            {localized(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
+            {translate(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
         WHERE id = %(id)s AND version = %(version)s RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
@@ -154,7 +154,7 @@ class PostgresSession:
         values = {**self._values, **written_values(written), "version": self.head.version}
         statements = [WRITE, "COMMIT"]
         if written.replaces_all:
-            statements.insert(0, localized(POSTGRESQL, "; ".join(EMPTY)))
+            statements.insert(0, translate(POSTGRESQL, "; ".join(EMPTY)))
         elif self.head.version % TOMBSTONE_VERSIONS == 0:
             statements.insert(0, PURGE)
         version = self._database.execute_commit(self._executor, "; ".join(statements), values, written)
@@ -184,7 +184,7 @@ class Database(Bulletin):
         """
         super().__init__(address, real.monotonic_seconds, migrate)
         self.server_id = server_id
-        self.commits = 0
+        self.commit_count = 0
         self.generation = 0
         self.real = real
         self._heads: Batches[str, Head | None] = Batches(self._read_heads)
@@ -238,7 +238,7 @@ class Database(Bulletin):
         with self.translating_errors(), closing(Executor(self)) as executor:
             version = self.execute_commit(executor, f"BEGIN; {ADD}; {WRITE}; COMMIT", values, written)
         if version is None:
-            raise AlreadyMade("another server has just created a project with this key")
+            raise ProjectExists("another server has just created a project with this key")
         return version
 
     def execute_commit(
@@ -257,7 +257,7 @@ class Database(Bulletin):
                 raise self.not_stored(error) from error
             executor.close()
             return self.find_commit(written, error)
-        self.commits += bool(versions)
+        self.commit_count += bool(versions)
         return int(versions[0][0]) if versions else None
 
     def find_commit(self, written: SharedChanges, error: psycopg.Error) -> int:
@@ -283,7 +283,7 @@ class Database(Bulletin):
                 Event().wait(RETRY_SECONDS)
                 continue
             if results[-1]:
-                self.commits += 1
+                self.commit_count += 1
                 return int(results[-1][0][0])
             raise self.not_stored(error) from error
         raise UnknownOutcome(self.place, reason(error), written.part.request_id)
@@ -316,7 +316,7 @@ class Database(Bulletin):
 
     def without_records(self) -> list[StoredProject]:
         """Return all projects without their records, oldest first."""
-        query = localized(POSTGRESQL, f"SELECT {PROJECTS} position")
+        query = translate(POSTGRESQL, f"SELECT {PROJECTS} position")
         return [
             StoredProject.read(identity, chosen, counters, ())
             for identity, chosen, counters in self.rows(query)
@@ -404,7 +404,7 @@ def seconds_for(written: SharedChanges) -> float:
 
 def written_values(written: SharedChanges) -> dict[str, Any]:
     """Return the parameters of the statements that write a change set."""
-    part: Part = written.part
+    part: RequestCommit = written.part
     return {
         **vars(written),
         "id": written.identity.project_id,
@@ -412,5 +412,5 @@ def written_values(written: SharedChanges) -> dict[str, Any]:
         "request_id": part.request_id,
         "part": part.number,
         "answer": part.answer,
-        "rows": as_json(written.rows, Row._fields),
+        "rows": encode_rows(written.rows, Row._fields),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.projects.calling import Part
+from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.store import HistoryRow
@@ -45,7 +45,7 @@ class Changes(NamedTuple):
 class SharedChanges(RowChanges):
     """A change set for writing, with data for other servers."""
 
-    part: Part
+    part: RequestCommit
     courier: str | None
     clock_holder: str | None
     due_in_seconds: float | None
@@ -127,7 +127,7 @@ class SharedDatabase(RowDatabase, Protocol):
 
 
 class Anchor(NamedTuple):
-    """A time of a project's clock with the corresponding real time."""
+    """A reading of a project's clock, and the real time of the reading."""
 
     clock: Clock
     at: datetime
@@ -185,6 +185,6 @@ def read_job(number: int, body: str) -> QueuedDelivery:
     return queued
 
 
-def commit_name(part: Part) -> str:
+def commit_name(part: RequestCommit) -> str:
     """Return the name of a commit, unique in its project."""
     return f"{part.request_id}/{part.number}"

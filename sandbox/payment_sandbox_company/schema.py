@@ -144,10 +144,10 @@ def migrate(connection: "Connection[Any]") -> None:
         raise StateRefused(
             "the tables in this database belong to an unreleased version; use an empty database"
         )
-    if _missing(connection):
+    if _missing_migrations(connection):
         with connection.transaction():  # a read before the lock would risk a deadlock
             connection.execute("LOCK TABLE sandbox_migration IN ACCESS EXCLUSIVE MODE")
-            for migration in _missing(connection):
+            for migration in _missing_migrations(connection):
                 for statement in migration.statements:
                     connection.execute(statement)
                 connection.execute(
@@ -170,6 +170,6 @@ def _version(connection: "Connection[Any]") -> int | None:
     return int(newest[0]) if newest is not None else 0
 
 
-def _missing(connection: "Connection[Any]") -> list[Migration]:
+def _missing_migrations(connection: "Connection[Any]") -> list[Migration]:
     newest = _version(connection) or 0
     return [migration for migration in MIGRATIONS if migration.number > newest]

@@ -1,7 +1,7 @@
 """A project in a database for any number of servers; the database serializes edits, and memory follows.
 
 An edit starts by locking the row of its project. If the row is newer than this server's memory, the newer
-records are read first. Each record, also a deleted one, has the version of its last write.
+records are read first. Each record, even a deleted one, has the version of its last write.
 
 A claim in the project's row determines its courier, the one server that sends webhooks, in order, for all
 servers. An advance claims the clock in the same way. Claims expire if they are not renewed.
@@ -16,13 +16,13 @@ from threading import Event, Lock
 from typing import Any, Final
 from zlib import crc32
 
-from payment_sandbox.projects.calling import Part
+from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Storage
+from payment_sandbox.projects.store import ChangeSet, Counters, ServerSync, Storage
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import history_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
@@ -389,14 +389,14 @@ class SharedStore(RowStore):
         jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
         return SharedChanges(
             **{**vars(written), "rows": [*written.rows, *jobs]},
-            part=others.part or Part(token_hex(8), 1),
+            part=others.part or RequestCommit(token_hex(8), 1),
             courier=self._courier(others, releases_clock=releases_clock),
             clock_holder=None if releases_clock or self.is_new else replica.clock_holder,
             due_in_seconds=others.due_in_seconds,
             unused_seconds_max=others.unused_seconds_max,
         )
 
-    def _courier(self, others: ForOthers, *, releases_clock: bool) -> str | None:
+    def _courier(self, others: ServerSync, *, releases_clock: bool) -> str | None:
         """Return the courier after a commit: the current one, or this server if webhooks wait."""
         replica, me, finished = self.replica, self.database.server_id, set(others.finished_jobs)
         if replica.courier not in (None, me) and not self.is_new:
@@ -407,7 +407,7 @@ class SharedStore(RowStore):
         holds_clock = self.holds_clock() and not releases_clock
         return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
 
-    def _courier_of_advance(self, others: ForOthers) -> str | None:
+    def _courier_of_advance(self, others: ServerSync) -> str | None:
         """Return the server that advances the clock, or this server during an attempt."""
         replica, me = self.replica, self.database.server_id
         return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
+from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import LOOPBACK, Port, SecondsOption, fail, is_server_url, say
 from payment_sandbox.cli.remote.calling import trust_authority
 from payment_sandbox.kernel.patterns import printable
@@ -222,8 +222,8 @@ def _told(compared: "Compared", file: Path | None, form: str, *, made_orders: bo
     if form == JSON:
         say(*json.dumps(as_data(compared), indent=2).split("\n"))
     elif form in (GITHUB, SARIF):
-        noted = [Noted(each.rule, each.how) for each in compared.differing]
-        say(*printed(noted, form, "verify"))
+        noted = [Annotation(each.rule, each.how) for each in compared.differing]
+        say(*format_findings(noted, form, "verify"))
     else:
         say(*_report(compared, file, made_orders=made_orders))
     sys.exit(1 if compared.differing else 0)

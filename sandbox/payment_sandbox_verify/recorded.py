@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
-from payment_sandbox.client.replaying import CONDITIONS, ETAG, NO_WEBHOOKS, TAG
+from payment_sandbox.client.replaying import CONDITIONAL_HEADERS, ETAG, NO_WEBHOOKS, TAG
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parsed, value_at
 from payment_sandbox_verify.checks import Check, holds
 from payment_sandbox_verify.differences import EXPLAIN
@@ -124,7 +124,7 @@ def _content(content: Mapping[str, Any]) -> bytes:
     return base64.b64decode(text) if content.get("encoding") == "base64" else text.encode()
 
 
-OF_THE_CALL: Final = (*CONDITIONS, "idempotency-key", "content-type")
+OF_THE_CALL: Final = (*CONDITIONAL_HEADERS, "idempotency-key", "content-type")
 SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
 TEXT: Final = re.compile(r'(?<=")[^"\\]*(?=")')
 UNAUTHORIZED: Final = 401
@@ -197,7 +197,7 @@ class Mirror:
         """Replay a call; a refused call is sent with its raw body, and without a key after a 401."""
         theirs, headers = recorded.answer, dict(recorded.headers)
         for name, value in headers.items():
-            if name.lower() in CONDITIONS:
+            if name.lower() in CONDITIONAL_HEADERS:
                 headers[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
         path = self._translated(theirs.path)
         if theirs.is_success:

@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from payment_sandbox.cli.noted import JSON, TEXT, Noted, printed
+from payment_sandbox.cli.noted import JSON, TEXT, Annotation, format_findings
 from payment_sandbox.cli.options import fail, is_server_url, say
 from payment_sandbox.extensions import NotInstalled
 from payment_sandbox.serving.binding import PortInUse
@@ -257,7 +257,7 @@ class CommandOutput(NamedTuple):
             lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
             return [*lines, summary(tests, self.unit), *notes]
         noted = [
-            Noted(
+            Annotation(
                 finding["kind"],
                 f"{test['test']}: {finding['sentence']}" if is_test else finding["sentence"],
                 finding["lesson"],
@@ -265,7 +265,7 @@ class CommandOutput(NamedTuple):
             for test in tests
             for finding in test["findings"]
         ]
-        return printed(noted, self.form, "rehearse")
+        return format_findings(noted, self.form, "rehearse")
 
 
 def _merge(name: str, tests: TestReports) -> TestReport:

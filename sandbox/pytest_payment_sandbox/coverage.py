@@ -13,9 +13,9 @@ from payment_sandbox.operations.coverage import (
     METHOD,
     CaseMet,
     CoverageGroup,
-    Covered,
+    Matrix,
     Met,
-    covered,
+    build_matrix,
     enabled_methods,
     met_by,
     met_of,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TESTS_SHOWN: Final = 3
 
 
-def lines(coverage: Covered) -> list[str]:
+def lines(coverage: Matrix) -> list[str]:
     """Format the matrix for a terminal: one line per row, with the uncovered cases."""
     rows = [*coverage.methods, *coverage.others]
     width = max((len(row.title) for row in rows), default=0)
@@ -50,12 +50,12 @@ def _missing(row: CoverageGroup) -> str:
     return never + (f"  answered wrongly: {', '.join(row.wrong)}" if row.wrong else "")
 
 
-def write(path: Path, coverage: Covered) -> None:
+def write(path: Path, coverage: Matrix) -> None:
     """Write the matrix to an .html or a .json file."""
     save(path, _json(coverage) if path.suffix == JSON else html(coverage))
 
 
-def _json(coverage: Covered) -> str:
+def _json(coverage: Matrix) -> str:
     rows: list[dict[str, Any]] = [
         {
             "row": row.title,
@@ -67,7 +67,7 @@ def _json(coverage: Covered) -> str:
     return json.dumps({"percent": round(coverage.percent, 1), "rows": rows}, indent=1)
 
 
-def html(coverage: Covered) -> str:
+def html(coverage: Matrix) -> str:
     """Return the matrix as an HTML page without scripts; each cell lists the tests that cover it."""
     heading = f"Payment coverage: {coverage.percent:.0f} %"
     return page("Payment coverage", heading, map(_section, (*coverage.methods, *coverage.others)))
@@ -148,10 +148,10 @@ class CoverageOfSuite:
                         tests[Met(*one)].append(report.nodeid)
 
     @property
-    def _covered(self) -> Covered:
+    def _covered(self) -> Matrix:
         known = {*self._right, *self._wrong}
         cells = {one: CaseMet(self._right.get(one, ()), self._wrong.get(one, ())) for one in known}
-        return covered(cells, self._methods)
+        return build_matrix(cells, self._methods)
 
     @property
     def _is_too_low(self) -> bool:

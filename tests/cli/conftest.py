@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import Activity, as_text
+from payment_sandbox.cli.activity import Activity, text_formatter
 from payment_sandbox.serving.server import Server
 from tests.support.commands import Serve, command, hearing
 from tests.support.servers import make_server
@@ -71,7 +71,7 @@ def printed() -> Printed:
 @pytest.fixture
 def told(printed: Printed) -> Iterator[Server]:
     """A server of its own, whose activity is printed."""
-    activity = Activity(as_text(is_coloured=False), write=printed.write)
+    activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
     with make_server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:
         yield server

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import MANY_EVENTS, Activity, as_json, as_text
+from payment_sandbox.cli.activity import MANY_EVENTS, Activity, format_json, text_formatter
 from payment_sandbox.serving.server import Server
 from tests.cli.conftest import Printed
 from tests.cli.test_serve import url_in
@@ -111,7 +111,7 @@ def test_requests_that_belong_to_no_project_are_printed(
 
 def test_a_wrong_control_token_is_printed(printed: Printed) -> None:
     """It is no project's, either."""
-    activity = Activity(as_text(is_coloured=False), write=printed.write)
+    activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
     with make_server(observer=activity, control_token="secret") as server:
         wrong = {"Authorization": "Bearer guess"}
@@ -130,7 +130,7 @@ def test_other_projects_are_named(told: Server, printed: Printed) -> None:
 
 def test_lines_for_programs(printed: Printed) -> None:
     """Each is an object with the facts and the sentence; secrets are masked."""
-    activity = Activity(as_json, write=printed.write)
+    activity = Activity(format_json, write=printed.write)
     activity.start()
     with make_server(observer=activity) as server:
         requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY, timeout=10)
@@ -147,8 +147,8 @@ def test_colours_are_for_terminals() -> None:
     from payment_sandbox.cli.activity import BAD, ActivityLine
 
     line = ActivityLine("request", "GET /v1/  404", {}, BAD)
-    assert as_text(is_coloured=True)(line) == "\x1b[31mGET /v1/  404\x1b[0m"
-    assert as_text(is_coloured=False)(line) == "GET /v1/  404"
+    assert text_formatter(is_coloured=True)(line) == "\x1b[31mGET /v1/  404\x1b[0m"
+    assert text_formatter(is_coloured=False)(line) == "GET /v1/  404"
 
 
 def test_a_reader_that_stops_reading_holds_nothing_up(serve: Serve) -> None:
@@ -194,7 +194,7 @@ def test_events_that_were_dropped_are_counted(told: Server, printed: Printed) ->
         held.wait(10)
         return printed.write(data)
 
-    activity = Activity(as_text(is_coloured=False), write=slow)
+    activity = Activity(text_formatter(is_coloured=False), write=slow)
     activity.start()
     project = told.registry.all()[0]
     activity.opened(project)
@@ -209,7 +209,7 @@ def test_events_that_were_dropped_are_counted(told: Server, printed: Printed) ->
 
 def test_the_thread_ends_with_the_server(printed: Printed) -> None:
     """And prints what came before."""
-    activity = Activity(as_text(is_coloured=False), write=printed.write)
+    activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
     activity.refused("GET", "/v1/", 401, "why")
     activity.stop()
@@ -224,7 +224,7 @@ def patient(printed: Printed, calls: list[bytes]) -> Activity:
         calls.append(data)
         return printed.write(data)
 
-    return Activity(as_text(is_coloured=False), write=write, batch_seconds=60)
+    return Activity(text_formatter(is_coloured=False), write=write, batch_seconds=60)
 
 
 def test_all_that_has_come_is_written_with_one_call(printed: Printed) -> None:

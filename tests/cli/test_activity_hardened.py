@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from payment_sandbox.cli.activity import Activity, as_json, as_text
+from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.serving.server import Server
 from tests.cli.conftest import Printed
 from tests.support.driver import Sandbox, card
@@ -45,7 +45,7 @@ def test_no_key_is_printed(told: Server, first: Callable[..., Any], printed: Pri
 
 def test_lines_for_programs_are_json_whatever_is_masked(printed: Printed) -> None:
     """A masked value is still a value."""
-    activity = Activity(as_json, write=printed.write)
+    activity = Activity(format_json, write=printed.write)
     activity.start()
     with make_server(observer=activity) as server:
         for path in ("/v1/cvc:123/", "/v1/cvc%22:%22123%22/"):
@@ -60,7 +60,7 @@ def test_lines_for_programs_are_json_whatever_is_masked(printed: Printed) -> Non
 def test_deleted_projects_are_forgotten(told: Server, printed: Printed) -> None:
     """Also if nobody reads what is printed."""
     held = Event()
-    activity = Activity(as_text(is_coloured=False), write=lambda data: held.wait(30) or len(data))
+    activity = Activity(text_formatter(is_coloured=False), write=lambda data: held.wait(30) or len(data))
     activity.start()
     with make_server(observer=activity) as server:
         projects = []

@@ -5,7 +5,7 @@ import json
 import pytest
 from jsonschema import Draft7Validator
 
-from payment_sandbox.cli.noted import Noted, printed
+from payment_sandbox.cli.noted import Annotation, format_findings
 from tests.support.commands import run
 from tests.support.driver import Sandbox, card
 
@@ -25,7 +25,7 @@ def test_annotations(reviewed: list[str]) -> None:
     lines = ran.stdout.splitlines()
     assert any(
         line.startswith(
-            "::error title=ORD-07::There are two orders with the number 'shop-1', and a customer could pay each%0A"
+            "::error title=ORD-07::Two orders have the number 'shop-1', and a customer could pay more than one%0A"
         )
         for line in lines
     )
@@ -85,5 +85,5 @@ def test_json_and_text(reviewed: list[str]) -> None:
 
 def test_no_line_can_be_forged() -> None:
     """By a text with a line feed, or a title with a colon."""
-    noted = [Noted("a:b,c", "100 %\n::error::forged\r")]
-    assert printed(noted, "github", "x") == ["::error title=a%3Ab%2Cc::100 %25%0A::error::forged%0D"]
+    noted = [Annotation("a:b,c", "100 %\n::error::forged\r")]
+    assert format_findings(noted, "github", "x") == ["::error title=a%3Ab%2Cc::100 %25%0A::error::forged%0D"]

@@ -11,7 +11,7 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.client.listening import Forwarded, Listener
+from payment_sandbox.client.listening import ForwardedWebhook, Listener
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.serving.posting import poster
 from tests.support.driver import Sandbox, card
@@ -24,7 +24,7 @@ class Listening:
     """A listener on a thread, and what it told."""
 
     def __init__(self, client: SandboxClient, url: str) -> None:
-        self.told: SimpleQueue[Forwarded] = SimpleQueue()  # shortly after the server knows
+        self.told: SimpleQueue[ForwardedWebhook] = SimpleQueue()  # shortly after the server knows
         self.connected = Event()
         self.error: Exception | None = None
         self.listener = Listener(client, url, on_forwarded=self.told.put, on_server=self._note, send=poster())

@@ -14,7 +14,7 @@ import pytest
 import requests
 from ruamel.yaml import YAML
 
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT
@@ -123,7 +123,7 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
     """Two servers behind HAProxy, as the page starts them: one is stopped while clients call."""
     if shutil.which("haproxy") is None:
         pytest.skip("HAProxy is not installed; .ci/run installs it")
-    shown = list(blocks(written("company")))
+    shown = list(blocks(read_source("company")))
     create, start = (block.text for block in shown if block.language == "shell")
     at = {"PGHOST": "127.0.0.1", "PGPORT": str(postgresql.port), "PGUSER": "postgres"}
     subprocess.run(["sh", "-ec", create], env={**os.environ, **at}, check=True)

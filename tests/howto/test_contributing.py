@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from payment_sandbox.web.merchant.face import MIDDLEWARES
 from tests.support.changed_package import CHECKOUT, PACKAGE
 from tests.test_budgets import MODULE_LINES_MAX
 
-PAGE = written("contributing")
+PAGE = read_source("contributing")
 RECIPES = dict(re.findall(r"^## (Add .+?)\n\n(.+?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 PATH = re.compile(r"`([\w./-]+\.(?:py|tsv|md|json|yml))`")
 ROOM_MIN = 20

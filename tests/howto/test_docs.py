@@ -17,8 +17,8 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server, description
 from payment_sandbox.serving.starting import read_all
-from payment_sandbox.web.docs.contents import MADE, OF_APIS, PLACE, page
-from payment_sandbox.web.docs.library import NAMES, written
+from payment_sandbox.web.docs.contents import API_PARTS, GENERATED_PARTS, PLACEHOLDER, page
+from payment_sandbox.web.docs.library import NAMES, read_source
 from payment_sandbox.web.docs.references import changed_setting
 from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
@@ -94,13 +94,13 @@ def test_every_block_has_somebody_who_runs_it() -> None:
 
 def test_every_place_is_filled_and_every_filling_used() -> None:
     """No generated part is missing, and none is unused."""
-    used = set(PLACE.findall("\n".join(map(written, NAMES))))
-    assert used == MADE.keys() | OF_APIS.keys()
+    used = set(PLACEHOLDER.findall("\n".join(map(read_source, NAMES))))
+    assert used == GENERATED_PARTS.keys() | API_PARTS.keys()
 
 
 def test_the_webhook_is_as_shown(fresh: Server) -> None:
     """This is the one response that no command prints."""
-    shown = next(block for block in blocks(written("webhooks")) if block.language == "json")
+    shown = next(block for block in blocks(read_source("webhooks")) if block.language == "json")
     assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
     assert page("webhooks", description, "http://pay.test").text.count("http://127.0.0.1:8080") == 0
 

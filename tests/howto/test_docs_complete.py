@@ -21,7 +21,7 @@ from payment_sandbox.web.control.forms import ClockForm, ScanForm
 from payment_sandbox.web.dashboard.frame import VIEWS
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.flows import FLOWS
-from payment_sandbox.web.docs.library import NAMES, written
+from payment_sandbox.web.docs.library import NAMES, read_source
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
 from payment_sandbox.web.routes import described_routes, facts_of
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
@@ -43,7 +43,7 @@ def whole() -> str:
 @pytest.fixture(scope="module")
 def by_hand() -> str:
     """What was written by hand, without what is generated from the code."""
-    return "\n".join(map(written, NAMES))
+    return "\n".join(map(read_source, NAMES))
 
 
 def test_every_route_is_mentioned(server: Server, whole: str) -> None:
@@ -71,7 +71,7 @@ def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -
 
 def test_every_view_of_the_dashboard_is_explained_by_hand() -> None:
     """Under the name that the menu gives it, as a heading or in bold."""
-    page = written("dashboard")
+    page = read_source("dashboard")
     missing = [name for name in VIEWS.values() if f"**{name}**" not in page and f"\n## {name}\n" not in page]
     assert missing == []
 
@@ -97,7 +97,7 @@ def parameters(command: click.Command) -> Iterator[str]:
 
 def test_every_command_and_option_is_mentioned() -> None:
     """On the page of the command line."""
-    text = written("command-line")
+    text = read_source("command-line")
     assert [name for name in commands.commands if f"`{name}" not in text and f"## {name}" not in text] == []
     assert [name for name in sorted(set(parameters(commands))) if f"`{name}" not in text] == []
 
@@ -232,7 +232,7 @@ def test_every_test_id_is_documented() -> None:
     import payment_sandbox.web.pages
 
     folder = Path(payment_sandbox.web.pages.__file__).parent / "templates"
-    documented = written("hosted-page")
+    documented = read_source("hosted-page")
     found = {
         test_id
         for path in folder.glob("*.html")
@@ -270,7 +270,7 @@ def test_what_is_searched_is_found(sandbox: Sandbox) -> None:
     assert "/docs/webhooks/" in sandbox.http.get(f"{sandbox.url}/docs/search/?q=retry+webhook").text
     for words in ("nothingatall", "<script>", "x" * 500):
         text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
-        assert "No section has" in text
+        assert "No section contains" in text
         assert "<script>alert" not in text
     assert "Type some words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
 
@@ -280,7 +280,7 @@ def test_browsers_get_a_page_where_nothing_is(sandbox: Sandbox, path: str) -> No
     """With ways on; programs get the error."""
     html = {"Accept": "text/html,*/*;q=0.8"}
     page = sandbox.http.get(f"{sandbox.url}{path}", headers=html)
-    assert (page.status_code, "There is nothing here" in page.text) == (404, True)
+    assert (page.status_code, "Page not found" in page.text) == (404, True)
     assert "/dashboard/" in page.text
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert sandbox.http.get(f"{sandbox.url}{path}").json()["error"]["status"] == 404

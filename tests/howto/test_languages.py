@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import pytest
 
 from payment_sandbox.serving.server import description
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import run_command
 from tests.support.languages import PROJECTS, copied, fetched, require
@@ -69,7 +69,7 @@ refused 409 RefundExceedsCaptured
 
 def test_the_page_shows_its_projects() -> None:
     """All their files, to the letter."""
-    shown = {block.file: block.text for block in blocks(written("languages")) if block.file}
+    shown = {block.file: block.text for block in blocks(read_source("languages")) if block.file}
     for name, text in shown.items():
         assert (PROJECTS / name).read_text() == text, f"{name} differs from the page"
     folders = {name.partition("/")[0] for name in shown}

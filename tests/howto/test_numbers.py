@@ -10,13 +10,13 @@ from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import DELIVERIES_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
-from payment_sandbox.projects.outbox import FURTHER_MAX
+from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, Limits
 from payment_sandbox.serving.gateway import RUNNING_MAX, RUNNING_MAX_SHARED
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS
 
 README = Path(__file__).parents[2] / "README.md"
@@ -61,7 +61,7 @@ SENTENCES: list[tuple[str, str]] = [
         "time",
         f"`max_events`, by default {EVENTS_MAX:,}, and `timeout` in real seconds, by default {TIMEOUT_SECONDS:.0f}",
     ),
-    ("time", f"for up to {FURTHER_MAX} more that handlers cause"),
+    ("time", f"for up to {EXTRA_DELIVERIES_MAX} more that handlers cause"),
     ("webhooks", f"a time-out ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
     ("webhooks", f"After the {ORDINALS[DELIVERIES_MAX]} failed attempt"),
     ("troubleshooting", f"no answer within {ANSWER_SECONDS:.0f} seconds"),
@@ -72,7 +72,7 @@ SENTENCES: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("page", "sentence"), SENTENCES)
 def test_a_page_has_the_number_of_the_code(page: str, sentence: str) -> None:
     """Whoever changes the one is told where the other stands."""
-    assert sentence in " ".join(written(page).split())
+    assert sentence in " ".join(read_source(page).split())
 
 
 def test_the_readme_counts_the_methods() -> None:

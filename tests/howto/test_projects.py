@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT, run_command
 
@@ -59,7 +59,7 @@ def installed(folder: Path, wheels: list[str], project: str, versions: dict[str,
 def needed(project: str, wheels: list[Path]) -> list[str]:
     """The wheels that the project's page has one install, with their extras."""
     names = ["payment_sandbox"] if project == "unittest" else ["payment_sandbox", "pytest_payment_sandbox"]
-    extra = "[server]" if "payment-sandbox[server]" in written(PAGE_OF[project]) else ""
+    extra = "[server]" if "payment-sandbox[server]" in read_source(PAGE_OF[project]) else ""
     ours = {wheel.name.partition("-")[0]: str(wheel) for wheel in wheels}
     return [f"{ours[name]}{extra if name == names[0] else ''}" for name in names]
 
@@ -67,7 +67,7 @@ def needed(project: str, wheels: list[Path]) -> list[str]:
 def write_as_shown(project: str, folder: Path) -> None:
     """Write what the project's page shows, and nothing else."""
     page = next(page for page, shown in PAGES.items() if shown == project)
-    for block in blocks(written(page)):
+    for block in blocks(read_source(page)):
         if block.file:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text)
@@ -93,7 +93,7 @@ def test_a_project_passes_in_a_fresh_environment(
 def test_a_page_shows_its_project(page: str) -> None:
     """Every file that it shows is the one that is tested, and it shows all that a newcomer has to write."""
     folder = PROJECTS / PAGES[page]
-    shown = {block.file: block.text for block in blocks(written(page)) if block.file}
+    shown = {block.file: block.text for block in blocks(read_source(page)) if block.file}
     for name, text in shown.items():
         assert (folder / name).read_text() == text, f"{name} on the page differs from {folder / name}"
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if "__pycache__" not in path.parts}

@@ -14,14 +14,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import Block, blocks
 from tests.support.commands import command
 from tests.support.documentation import ROOT, environment, of, run_command
 from tests.support.languages import fetched, require
 from tests.support.ports import free_port
 
-PAGE = list(blocks(written("ci")))
+PAGE = list(blocks(read_source("ci")))
 SINGLE_FILE = "payment-sandbox.pyz"
 RUNS_THE_PACKAGE = "from payment_sandbox.__main__ import main\nmain()\n"
 SUITE = """
@@ -79,7 +79,7 @@ def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
 
 def prepare(folder: Path) -> None:
     """A repository with tests in Python and in another language, and the single file."""
-    (first, *_) = (block for block in blocks(written("pytest")) if block.language == "python")
+    (first, *_) = (block for block in blocks(read_source("pytest")) if block.language == "python")
     (folder / "test_shop.py").write_text(first.text)
     (folder / SINGLE_FILE).write_text(RUNS_THE_PACKAGE)
     (folder / "suite.mjs").write_text(SUITE)
@@ -142,7 +142,10 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_runs_without_an_installation(start: str, tools: Path, wheels: list[Path], tmp_path: Path) -> None:
     """The line of the page; our wheels come from a folder instead of an index."""
     (line,) = (
-        part for row in written("ci").splitlines() for part in row.split("`") if part.startswith(f"{start} ")
+        part
+        for row in read_source("ci").splitlines()
+        for part in row.split("`")
+        if part.startswith(f"{start} ")
     )
     places = {
         "UV_FIND_LINKS": str(wheels[0].parent),

@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT, environment
 from tests.support.languages import PROJECTS, fetched, require
@@ -119,7 +119,7 @@ def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
 
 def test_the_page_shows_what_runs() -> None:
     """Each file that it shows is that of the project."""
-    shown = {block.file: block.text for block in blocks(written("shops")) if block.file}
+    shown = {block.file: block.text for block in blocks(read_source("shops")) if block.file}
     assert {name.partition("/")[0] for name in shown} == set(SHOPS)
     for name, text in shown.items():
         assert (PROJECTS / name).read_text() == text, f"{name} on the page differs"

@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from payment_sandbox.operations.advance import TIMEOUT_SECONDS
-from payment_sandbox.projects.outbox import FURTHER_MAX
+from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from tests.support.driver import Sandbox, by, card, violations
 from tests.support.shop import Received, Shop
 
@@ -34,7 +34,7 @@ def test_a_shop_that_never_rests_holds_up_no_advance(restless: Sandbox, shop: Sh
     second = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
     assert perf_counter() - begun < TIMEOUT_SECONDS / 3
     assert "stopped" not in first
-    assert len(first["events"]) > FURTHER_MAX
+    assert len(first["events"]) > EXTRA_DELIVERIES_MAX
     assert second["from"] >= first["to"]
     assert first["under_way"][0].keys() == {"delivery_id", "order_id", "url"}
     assert first["under_way"][0]["url"] == shop.url

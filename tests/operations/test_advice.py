@@ -265,9 +265,9 @@ def has_a_rule_for_something(sandbox: Sandbox, shop: Shop) -> None:
 
 
 FOLLOWED: dict[str, tuple[Story, Story]] = {
-    "Keep the id of the order": (shops.forgets_its_first_order, cancels_before_it_creates_another),
+    "Store the id of each new order": (shops.forgets_its_first_order, cancels_before_it_creates_another),
     "Request an expiration_period": (shops.captures_too_late, captures_in_time),
-    "After a lost response, check first": (
+    "After a lost response, first check": (
         shops.creates_it_again_after_a_lost_response,
         finds_the_order_by_its_webhook,
     ),
@@ -278,13 +278,13 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
         shops.captures_a_part_at_the_wrong_call,
         captures_a_part_where_it_should,
     ),
-    "Send amounts that agree": (adds_up_wrongly, adds_up),
+    "Send amounts that add up": (adds_up_wrongly, adds_up),
     "Webhooks can arrive more than once": (shops.refunds_for_each_copy, shops.remembers_what_it_refunded),
-    "After a lost response, read": (
+    "After a lost response, first read": (
         shops.refunds_again_after_a_lost_response,
         shops.looks_after_a_lost_response,
     ),
-    "Let one of two clicks win": (shops.refunds_at_a_double_click, lets_one_click_win),
+    "Accept only one of two clicks": (shops.refunds_at_a_double_click, lets_one_click_win),
     "Record that you captured the order": (shops.captures_four_times, captures_what_it_has_not_captured),
     "If a cancellation is refused": (
         shops.gives_up_at_a_refused_cancellation,
@@ -299,14 +299,14 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
     "A redirect counts": (answering(302), answering(302, path="/hook")),
     "Make the shop listen": (has_no_server, answering(200)),
     "Answer 2xx once": (works_before_it_answers, answering(200)),
-    "The webhook came before the response": (knows_no_order_yet, finds_the_purchase_by_its_number),
+    "The webhook arrived before the response": (knows_no_order_yet, finds_the_purchase_by_its_number),
     "Wait for the webhook": (polls, reads_when_told),
     "Set webhook_url": (has_no_address, reads_when_told),
     "Build both from the base": (mixes_schemes, builds_both_alike),
     "Use the scheme": (speaks_plainly_at_https, reads_when_told),
     "Capture when you ship": (shops.lets_the_authorization_expire, captures_in_time),
     "Stop the series": (shops.charges_after_a_decline, stops_after_a_decline),
-    "Look at the order before": (refunds_what_is_not_paid, lets_one_click_win),
+    "Read the order before": (refunds_what_is_not_paid, lets_one_click_win),
     "Correct the request": (sends_nonsense, reads_when_told),
     "Create orders that match": (has_a_rule_for_nothing, has_a_rule_for_something),
 }
@@ -314,17 +314,17 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
 
 EXPLAINED: dict[str, str] = {
     # by the advice of a finding: what the place that it links to must say of this mistake
-    "Keep the id of the order": "two orders with the same number .* cancel this order before you create another",
+    "Store the id of each new order": "two orders with the same number .* cancel this order before you create another",
     "Request an expiration_period": "expiration_period .* longer than it takes you to ship",
-    "After a lost response, check first": "response to a creation is lost, the order exists",
+    "After a lost response, first check": "response to a creation is lost, the order exists",
     "Send 'customer' instead.": "unknown keys are ignored",
     "Leave it out, or put it into extra.": "unknown keys .*extra",
     "Leave it out.": "unknown keys are ignored",
     "Send 'amount' to captures/amount/.": "captures everything.*captures/amount/",
-    "Send amounts that agree": "inconsistent sums are reported in sandbox-warnings",
+    "Send amounts that add up": "inconsistent sums are reported in sandbox-warnings",
     "Webhooks can arrive more than once": "refunded twice. webhooks arrive twice",
-    "After a lost response, read": "refund whose response was lost .* read the order before you resend the call",
-    "Let one of two clicks win": "people click twice. take a lock",
+    "After a lost response, first read": "refund whose response was lost .* read the order before you resend the call",
+    "Accept only one of two clicks": "people click twice. take a lock",
     "Record that you captured the order": "on every webhook: all captures but the first are refused",
     "If a cancellation is refused": "if the cancellation is refused, .* refund the payment",
     "Compare the received money": "compare the received amount with the amount of the order, and refund the surplus",
@@ -336,14 +336,14 @@ EXPLAINED: dict[str, str] = {
     "A redirect counts": "a redirect counts as delivered",
     "Make the shop listen": "set the address for webhooks with webhook_url",
     "Answer 2xx once": "waits five seconds for a response: record the order, answer, and do slow work",
-    "The webhook came before the response": "a webhook can also arrive before the response",
+    "The webhook arrived before the response": "a webhook can also arrive before the response",
     "Wait for the webhook": "shops that poll.* read the order when its webhook arrives",
     "Set webhook_url": "set the address for webhooks with webhook_url in the order or the project",
     "Build both from the base": "return_url and webhook_url from one base address",
     "Use the scheme": "a shop that serves http does not answer at an https address",
     "Capture when you ship": "the authorization has lapsed.* void the amount that you will not ship",
     "Stop the series": "if a payment of a recurring series fails, stop the series",
-    "Look at the order before": "refund",
+    "Read the order before": "refund",
     "Correct the request": "integer",
     "Create orders that match": "unmatched conditions",
 }

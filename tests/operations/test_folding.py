@@ -2,22 +2,22 @@
 
 from datetime import UTC, datetime, timedelta
 
-from payment_sandbox.operations.folding import folded
-from payment_sandbox.operations.history import Happening
+from payment_sandbox.operations.folding import fold
+from payment_sandbox.operations.history import TimelineEntry
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def step(
     number: int, sender: str, receiver: str, kind: str, label: str, minutes: int = 0, cause: str | None = None
-) -> Happening:
+) -> TimelineEntry:
     """A step, so many minutes after the beginning; that of a webhook fails."""
     at = BEGIN + timedelta(minutes=minutes)
     is_try = kind.startswith("webhook")
-    return Happening(f"step-{number}", at, at, sender, receiver, kind, label, None, cause, "o", is_try)
+    return TimelineEntry(f"step-{number}", at, at, sender, receiver, kind, label, None, cause, "o", is_try)
 
 
-def tries(webhooks: str, numbers: range, answer: str = "500") -> list[Happening]:
+def tries(webhooks: str, numbers: range, answer: str = "500") -> list[TimelineEntry]:
     """Each webhook is tried in turn, every two minutes."""
     made = []
     for number in numbers:
@@ -32,9 +32,9 @@ def tries(webhooks: str, numbers: range, answer: str = "500") -> list[Happening]
     return made
 
 
-def labels(happenings: list[Happening]) -> list[str]:
+def labels(happenings: list[TimelineEntry]) -> list[str]:
     """What is told."""
-    return [each.label for each in folded(happenings)]
+    return [each.label for each in fold(happenings)]
 
 
 def test_two_webhooks_that_fail_in_turn() -> None:
@@ -50,7 +50,7 @@ def test_two_webhooks_that_fail_in_turn() -> None:
 def test_tries_that_went_otherwise_stay() -> None:
     """A few are no crowd; and what failed in another way is told for itself."""
     few = tries("ab", range(1, 4))
-    assert folded(few) == few
+    assert fold(few) == few
     mixed = [*tries("a", range(1, 2), "404"), *tries("a", range(2, 7))]
     assert labels(mixed)[:2] == ["webhook, attempt 1: completed", "404"]
     assert labels(mixed)[-1] == "attempts 2 to 6, every 2 min, until 12:10: all 500"
@@ -64,4 +64,4 @@ def test_exchanges_that_come_again_and_again() -> None:
     ]
     steps = [step(number, *block[number % 2]) for number in range(8)]
     assert labels(steps) == ["reads the order", "200 · completed", "3 more like these, until 12:00:00"]
-    assert folded(steps[:4]) == steps[:4]
+    assert fold(steps[:4]) == steps[:4]

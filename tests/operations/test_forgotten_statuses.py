@@ -1,7 +1,7 @@
 """What a shop believes is compared with the truth, also when the journal has forgotten how that came about."""
 
 from payment_sandbox.operations.in_words import beliefs
-from payment_sandbox.projects.journal import ENTRIES_MAX, StatusReached
+from payment_sandbox.projects.journal import ENTRIES_MAX, ReachedStatus
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import place
 
@@ -16,7 +16,7 @@ def test_statuses_that_were_dropped_make_no_order_new(payment_sandbox: PaymentSa
     journal, now = project.epoch.journal, project.now()
     journal.add(
         [
-            StatusReached(journal.next_id("status"), "another", None, None, "new", now, now, None)
+            ReachedStatus(journal.next_id("status"), "another", None, None, "new", now, now, None)
             for _ in range(ENTRIES_MAX)
         ]
     )

@@ -315,8 +315,8 @@ WRONG: list[tuple[Story, str, int, str]] = [
         2050,
         "to captures/amount/",
     ),
-    (forgets_its_first_order, "There are two orders with the number 'S-1001'", 2450, "cancel it"),
-    (creates_it_again_after_a_lost_response, "Your shop created the order again", 2450, "check first"),
+    (forgets_its_first_order, "Two orders have the number 'S-1001'", 2450, "cancel the order"),
+    (creates_it_again_after_a_lost_response, "Your shop created the order again", 2450, "first check"),
     (gives_up_at_a_refused_cancellation, "Your shop tried to cancel a paid order", 2450, "refund"),
     (never_asks, "Your shop does not know that the customer paid €24.50", 2450, "once a day"),
     (

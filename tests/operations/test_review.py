@@ -298,4 +298,4 @@ def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
         "The service refused a call",
         "The service refused a call",
     ]
-    assert any("Look at the order" in finding.advice for finding in findings(sandbox))
+    assert any("Read the order" in finding.advice for finding in findings(sandbox))

@@ -124,7 +124,7 @@ def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
     error = f"127.0.0.1:{port} speaks plain http, but the address says https"
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
     assert [f.problem for f in payment_sandbox.review() if f.rule == "HOOK-04"] == [
-        f"The webhook_url says https, but your shop speaks http there: https://127.0.0.1:{port}/hook"
+        f"The webhook_url uses https, but your shop serves plain http at that address: https://127.0.0.1:{port}/hook"
     ]
 
 

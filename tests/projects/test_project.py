@@ -11,7 +11,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.outbox import Held, Outbox, QueuedDelivery
+from payment_sandbox.projects.outbox import DeferredDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from tests.support.projects import made_project, made_registry
 
@@ -58,7 +58,7 @@ def test_an_edit_swaps_in_a_new_version(project: Project) -> None:
 def test_a_held_outbox_waits_for_its_release() -> None:
     """Other webhooks are sent meanwhile."""
     outbox = Outbox(Events())
-    held = Held(outbox)
+    held = DeferredDeliveries(outbox)
     outbox.put(QueuedDelivery("held", "an order"), held)
     outbox.put(QueuedDelivery("free", "an order"))
     assert outbox.next() == QueuedDelivery("free", "an order")

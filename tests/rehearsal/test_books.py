@@ -115,7 +115,9 @@ def test_an_authorization_that_the_shop_does_not_know() -> None:
 @pytest.mark.parametrize("wrong", ["S-1", {"purchase": "S-1"}, {"purchase": "S-1", "orders": [], "payed": 5}])
 def test_an_entry_has_known_fields(wrong: Any) -> None:
     """Others are refused, with those that there are."""
-    with pytest.raises(ValueError, match="payment_books tells entries with purchase, orders, amount, paid"):
+    with pytest.raises(
+        ValueError, match="payment_books must return entries with purchase, orders, amount, paid"
+    ):
         BookEntry.read(wrong)
 
 

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 import payment_sandbox
-from payment_sandbox.operations.review.lessons import LESSONS, PAGE
+from payment_sandbox.operations.review.lessons import LESSONS, MISTAKES_PAGE
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal import judging as judging_module
 from pytest_payment_sandbox.rehearsal.books import CHECKS
@@ -35,7 +35,7 @@ def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
 
 def test_every_lesson_is_on_the_page(sandbox: Sandbox) -> None:
     """With its risk."""
-    html = requests.get(f"{sandbox.url}{PAGE}", timeout=10).text
+    html = requests.get(f"{sandbox.url}{MISTAKES_PAGE}", timeout=10).text
     plain = " ".join(re.sub(r"<[^>]+>", " ", html).split())
     for lesson in LESSONS.values():
         assert f'id="{lesson.section}"' in html, lesson

@@ -13,7 +13,7 @@ import requests
 
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.buying import read_purchase_script
 from pytest_payment_sandbox.rehearsal.exploring import (
@@ -119,7 +119,7 @@ def test_books_elsewhere_are_those_of_the_project() -> None:
         ("no-such-program", "cannot run 'no-such-program': No such file"),
         (f"{PYTHON} -c 'raise SystemExit(3)'", "exit code 3"),
         (f"{PYTHON} -c 'print(7)'", "expected a JSON list of entries"),
-        (f"{PYTHON} -c 'print([1])'", "payment_books tells entries with purchase, orders"),
+        (f"{PYTHON} -c 'print([1])'", "payment_books must return entries with purchase, orders"),
         ("http://127.0.0.1:1/books", "no response"),
     ],
 )
@@ -250,7 +250,7 @@ def test_steps_that_are_wrong_are_placed(tmp_path: Path, text: str, words: str) 
 
 def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
     """So that a new user can begin with them."""
-    example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", written("rehearsal"))
+    example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", read_source("rehearsal"))
     assert example is not None
     (tmp_path / "buy.yaml").write_text(dedent(example[0]))
     buy = read_purchase_script(tmp_path / "buy.yaml")

@@ -9,7 +9,7 @@ import pytest
 
 from payment_sandbox.scenarios import variations
 from payment_sandbox.web.docs.contents import page
-from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from tests.support.blocks import blocks
 from tests.support.suites import passed, suite
@@ -358,7 +358,7 @@ def test_suites_without_rehearsals_are_as_before(tmp_path: Path) -> None:
 
 def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
     """It is rehearsed as it is pasted."""
-    (block,) = [block for block in blocks(written("rehearsal")) if block.language == "python"]
+    (block,) = [block for block in blocks(read_source("rehearsal")) if block.language == "python"]
     (tmp_path / "report.json").unlink(missing_ok=True)
     code, told, printed = rehearsed(tmp_path, f"\n{block.text}", "--payment-rehearse-budget=3s")
     assert (code, told["findings"]) == (0, []), printed[-2000:]
@@ -366,7 +366,7 @@ def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
 
 def test_the_page_names_every_change() -> None:
     """By the name that users write, which means one change of a step."""
-    shown, changes = page("rehearsal", lambda: "").text, variations.rehearsed()
+    shown, changes = page("rehearsal", lambda: "").text, variations.rehearsal_variations()
     assert [change.name for change in changes if f"`{change.name}`" not in shown] == []
     named = [(f"{kind}:1:{change.name}", change) for change in changes for kind in change.kinds]
     assert [name for name, change in named if parse_changed_step(name).change is not change] == []

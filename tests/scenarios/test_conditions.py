@@ -37,5 +37,5 @@ SUBJECTS = [
 def test_a_rule_holds_where_no_condition_is_unmet(when: When, count: int) -> None:
     """For every combination; half of the subjects are refunds."""
     held = [subject for subject in SUBJECTS if when.holds(subject)]
-    assert held == [subject for subject in SUBJECTS if not list(when.unmet(subject))]
+    assert held == [subject for subject in SUBJECTS if not list(when.unmet_conditions(subject))]
     assert len(held) == count

@@ -53,8 +53,8 @@ THRICE = Variation(
     RISK,
     Trait.AT_ONCE,
     kinds=(WEBHOOK,),
-    is_met=came_thrice,
-).offering(VariationOffer("webhook-thrice", "Every webhook comes three times", EVERYWHERE))
+    covers=came_thrice,
+).with_offers(VariationOffer("webhook-thrice", "Every webhook comes three times", EVERYWHERE))
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_names_are_unambiguous() -> None:
 
 
 @pytest.mark.parametrize(
-    "offer", variations.offered(OfferedIn.SCENARIO).values(), ids=lambda offer: offer.name
+    "offer", variations.offers_in(OfferedIn.SCENARIO).values(), ids=lambda offer: offer.name
 )
 def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
     """As files are; their names mean nothing else."""
@@ -187,7 +187,9 @@ def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
     assert ready_names().count(offer.name) == 1
 
 
-@pytest.mark.parametrize("offer", variations.offered(OfferedIn.SWITCH).values(), ids=lambda offer: offer.name)
+@pytest.mark.parametrize(
+    "offer", variations.offers_in(OfferedIn.SWITCH).values(), ids=lambda offer: offer.name
+)
 def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: VariationOffer) -> None:
     """Without one, it could not be switched on."""
     payment_sandbox.client.faults(**offer.rules)
@@ -195,7 +197,7 @@ def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: Variati
     assert shown == {name: name == offer.name for name in shown}
 
 
-@pytest.mark.parametrize("name", variations.offered(OfferedIn.WHAT_IF))
+@pytest.mark.parametrize("name", variations.offers_in(OfferedIn.WHAT_IF))
 def test_every_offer_of_again_can_be_played(payment_sandbox: PaymentSandbox, name: str) -> None:
     """On an order that is authorized by hand, all are possible."""
     project = own(payment_sandbox)

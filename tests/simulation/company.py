@@ -17,7 +17,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
-from payment_sandbox.projects.calling import Caller, TrackedRequest, working_for
+from payment_sandbox.projects.calling import Caller, TrackedRequest, as_caller
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
@@ -26,7 +26,7 @@ from payment_sandbox.projects.project import Project, ProjectReset, Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.courier import Courier
-from payment_sandbox.storage.codec import Interrupted, NotStored
+from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
 from tests.simulation.database import Broken, Fault, Killed, Mistake, Shared, SimulatedDatabase
@@ -201,7 +201,7 @@ class Company:
                         client.tracked = TrackedRequest(
                             request_id, lambda edit: _answer(edit, name), is_named=True
                         )
-                        with working_for(client):
+                        with as_caller(client):
                             work(project)
                 self.acknowledged.done[name] += 1
                 return
@@ -223,7 +223,7 @@ class Company:
             with server.busy():
                 advance_clock(server.project(self.project_id), {"by": f"PT{hours}H"})
             self.acknowledged.advanced += hours
-        except (Interrupted, UnknownOutcome, Killed) as ended:
+        except (StepsInterrupted, UnknownOutcome, Killed) as ended:
             self.acknowledged.perhaps_advanced += hours
             if isinstance(ended, Killed):
                 self.replace(server)

@@ -16,7 +16,7 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
-from payment_sandbox.storage.rows import read_identity, resumed_project
+from payment_sandbox.storage.rows import read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore, take_checkpoint, undo_move
 from tests.storage.conftest import Kept
 from tests.support.state_files import snapshot_of
@@ -114,7 +114,7 @@ def test_a_project_that_comes_back_counts_the_same(
     usage, counted = usage_of(project), services.counted
     (stored,) = kept.stored()
     identity = read_identity(stored.identity)
-    again = resumed_project(identity, stored, services, kept.storages.storage(identity, REAL_TIME), "test")
+    again = resume_project(identity, stored, services, kept.storages.storage(identity, REAL_TIME), "test")
     assert again.account is not None
     assert (again.account.usage, services.counted) == (usage, counted)
     again.account.open()

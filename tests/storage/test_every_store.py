@@ -18,8 +18,8 @@ from payment_sandbox.projects.journal import (
     Failure,
     JournalEntry,
     PerformedAction,
+    ReachedStatus,
     RecordedDecision,
-    StatusReached,
 )
 from payment_sandbox.projects.project import Project, Unattended
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
@@ -31,7 +31,7 @@ from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.history import KEPT_MAX, store_history
-from payment_sandbox.storage.rows import KINDS, read_identity, resumed_project
+from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
 from tests.storage.conftest import Kept
 from tests.support.state_files import snapshot_of
@@ -88,7 +88,7 @@ def expect_stored(kept: Kept, *projects: Project) -> None:
         assert copy.state == {name: value for name, value in expected.items() if name != "format"}
         identity = read_identity(copy.identity)
         assert identity == project.identity
-        again = resumed_project(identity, copy, SERVICES, kept.storages.storage(identity, REAL_TIME), "test")
+        again = resume_project(identity, copy, SERVICES, kept.storages.storage(identity, REAL_TIME), "test")
         assert state(again) == expected
 
 
@@ -152,7 +152,7 @@ def test_large_records_and_many_of_them(kept: Kept, project: Project) -> None:
         order = edit.order(first.id)
         order.sent = {**order.sent, "merchant_order_id": "é\u2028\U0001f9e6" * 300_000}
         for number in range(2000):
-            copy = first.copied()
+            copy = first.copy()
             copy.id = f"00000000-0000-4000-8000-{number:012d}"
             copy.transactions = ()
             copy.refunds = ()
@@ -208,7 +208,7 @@ def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
     journal.add(
         [PerformedAction("action-2", noon, noon, "customer", "pay", "page", "o", None, {"card": "x"})]
     )
-    journal.add([StatusReached("status-3", "o", None, None, "completed", noon, noon, "action-2")])
+    journal.add([ReachedStatus("status-3", "o", None, None, "completed", noon, noon, "action-2")])
     journal.add([AgendaEvent("event-4", "o", "expiry", "expiry of o", noon, noon)])
     journal.add([Failure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon)])
     assert [journal.next_id("of the records above") for _ in range(4)]
@@ -236,7 +236,7 @@ def test_a_journal_goes_on_before_it_is_read(
     if kept.stored is None:
         pytest.skip("nothing outlives the process")
     before, after = (
-        StatusReached(f"status-{number}", "o", None, None, "open", project.now(), project.now(), None)
+        ReachedStatus(f"status-{number}", "o", None, None, "open", project.now(), project.now(), None)
         for number in (1, 2)
     )
     project.epoch.journal.add([before])
@@ -246,9 +246,9 @@ def test_a_journal_goes_on_before_it_is_read(
         patched.setattr(type(store), "history", _refuse)
         journal.add([after])
         with pytest.raises(NotStored):
-            journal.of(StatusReached)
+            journal.of(ReachedStatus)
     store_history(project)
-    assert journal.of(StatusReached) == [before, after]
+    assert journal.of(ReachedStatus) == [before, after]
     assert journal.dropped == 0
 
 
@@ -266,7 +266,7 @@ def reopened(kept: Kept, project: Project) -> Project:
     assert kept.stored is not None
     (stored,) = kept.stored()
     storage = kept.storages.storage(project.identity, REAL_TIME)
-    return resumed_project(project.identity, stored, SERVICES, storage, "test")
+    return resume_project(project.identity, stored, SERVICES, storage, "test")
 
 
 def test_a_journal_is_bounded(kept: Kept, project: Project) -> None:
@@ -276,8 +276,8 @@ def test_a_journal_is_bounded(kept: Kept, project: Project) -> None:
     if kept.name == "postgresql":
         pytest.skip("records are counted there, now and then")
     store = project.epoch.store
-    store.keep_history([HistoryRow("status", number, "{}") for number in (1, 2, 3)])
-    store.keep_history([HistoryRow("status", KEPT_MAX + 2, "{}")])
+    store.save_history([HistoryRow("status", number, "{}") for number in (1, 2, 3)])
+    store.save_history([HistoryRow("status", KEPT_MAX + 2, "{}")])
     assert [row.number for row in saved(project)] == [2, 3, KEPT_MAX + 2]
 
 
@@ -287,7 +287,7 @@ def test_settings_of_a_newer_server_are_kept_and_ignored(kept: Kept, project: Pr
         return
     (copy,) = kept.stored()
     copy.state["settings"]["made_later"] = {"a": 1}
-    again = resumed_project(
+    again = resume_project(
         project.identity, copy, SERVICES, kept.storages.storage(project.identity, REAL_TIME), "test"
     )
     again.epoch.state = again.epoch.state.with_settings({"name": "Shoe shop"})
@@ -321,7 +321,7 @@ def test_identifiers_are_drawn_once(kept: Kept, registry: Registry) -> None:
     """Also by another registry on the same place, which comes after it or stands beside it."""
     drawn = []
     for _ in range(2):
-        other = Registry(SERVICES, kept.storages, registry.catalogue, ids=registry._ids.copied())
+        other = Registry(SERVICES, kept.storages, registry.catalogue, ids=registry._ids.copy())
         drawn += [registry.create({})[0].project_id]
         drawn += [other.create({})[0].project_id] if kept.name == "postgresql" else []
     assert len(set(drawn)) == len(drawn)

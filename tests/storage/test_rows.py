@@ -11,12 +11,12 @@ import pytest
 
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.orders.commands import Command
-from payment_sandbox.projects.outbox import Changed, QueuedDelivery
+from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.registry import Registry, Storages
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import AgendaEntry, Snapshot, decode, encode
-from payment_sandbox.storage.rows import DUE, Row, read_record, rows_of
+from payment_sandbox.storage.rows import AGENDA, Row, read_record, rows_of
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox_company.replicas import job_body, read_job
@@ -44,20 +44,22 @@ def test_what_a_change_finishes_itself_is_not_written() -> None:
     later = due._replace(at=due.at + timedelta(days=1), sequence=due.sequence + 1)
     rows = list(rows_of(ChangeSet(dues=(due, later), finished=(due.sequence,)), ["a webhook"]))
     assert [(row.kind, row.id, row.body is None) for row in rows] == [
-        (DUE, str(later.sequence), False),
-        (DUE, str(due.sequence), True),
+        (AGENDA, str(later.sequence), False),
+        (AGENDA, str(due.sequence), True),
         ("deliveries", "a webhook", True),
     ]
 
 
-@pytest.mark.parametrize("changed", [Changed(), Changed("http://127.0.0.1:9/"), Changed(body="another")])
-def test_a_webhook_that_waits_comes_back(changed: Changed) -> None:
+@pytest.mark.parametrize(
+    "changed", [ResendChanges(), ResendChanges("http://127.0.0.1:9/"), ResendChanges(body="another")]
+)
+def test_a_webhook_that_waits_comes_back(changed: ResendChanges) -> None:
     """Servers of other versions read it, too: what is unchanged is null."""
     queued = QueuedDelivery("a webhook", "an order", True, changed, 7)
     body = job_body(queued)
     assert read_job(7, body) == queued
     assert set(json.loads(body)) == {"delivery_id", "order_id", "forced", "changed"}
-    assert (json.loads(body)["changed"] is None) is (changed == Changed())
+    assert (json.loads(body)["changed"] is None) is (changed == ResendChanges())
 
 
 def fill(storages: Storages) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.web.docs.contents import SHELL
-from payment_sandbox.web.docs.library import NAMES, written
+from payment_sandbox.web.docs.library import NAMES, read_source
 from tests.support.blocks import blocks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -20,7 +20,7 @@ BIN = Path(sys.executable).parent
 
 def text_of(name: str) -> str:
     """A page with its shell helpers; the other generated parts contain no programs."""
-    return README if name == "README" else written(name).replace("{{ shell }}", SHELL)
+    return README if name == "README" else read_source(name).replace("{{ shell }}", SHELL)
 
 
 def environment(**more: str) -> dict[str, str]:

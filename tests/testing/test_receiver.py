@@ -9,7 +9,7 @@ import pytest
 
 from payment_sandbox.client.plain import plain
 from payment_sandbox.client.receiver import WebhookReceiver
-from payment_sandbox.kernel.times import spelled
+from payment_sandbox.kernel.times import format_duration
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import place
 
@@ -89,7 +89,7 @@ PERIODS = {
 @pytest.mark.parametrize("given", PERIODS)
 def test_python_s_durations(given: timedelta) -> None:
     """As ISO 8601."""
-    assert spelled(given) == PERIODS[given]
+    assert format_duration(given) == PERIODS[given]
 
 
 def test_negative_durations() -> None:

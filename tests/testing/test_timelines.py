@@ -83,7 +83,7 @@ def test_that_nobody_was_told_is_told(payment_sandbox: PaymentSandbox) -> None:
 
 def test_a_shop_that_calls_elsewhere_is_told_how_to_call_here(payment_sandbox: PaymentSandbox) -> None:
     """Its client has another address, or the key of another project; with one call, that is no news."""
-    said = "no call came in with the key of this project\n    Give the shop's client the address of"
+    said = "no call with this project's key has arrived\n    Give the shop's client the address of"
     assert said in payment_sandbox.timeline()
     place(payment_sandbox)
     assert "no call came in" not in payment_sandbox.timeline()

@@ -209,5 +209,5 @@ def test_a_review_of_each_test(tmp_path: Path) -> None:
 
 def test_the_mixin_comes_first() -> None:
     """Otherwise failures would lose what they tell."""
-    with pytest.raises(TypeError, match="name PaymentSandboxMixin before TestCase"):
+    with pytest.raises(TypeError, match="list PaymentSandboxMixin before TestCase"):
         type("TestShop", (TestCase, PaymentSandboxMixin), {})

@@ -13,13 +13,13 @@ from payment_sandbox.projects.journal import (
     Failure,
     JournalEntry,
     PerformedAction,
+    ReachedStatus,
     RecordedDecision,
-    StatusReached,
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.web.dashboard.notices import NOTICES, Notice, with_notice
-from payment_sandbox.web.docs.contents import BOUNDS
+from payment_sandbox.web.docs.contents import LIMITS
 from tests.support.driver import Sandbox, by, card
 from tests.support.projects import made_project
 from tests.support.shop import Shop
@@ -58,7 +58,7 @@ def fill_actions(project: Project, count: int) -> int:
 
 def fill_statuses(project: Project, count: int) -> int:
     """Of orders."""
-    reached = StatusReached("status-1", "order", None, None, "new", NOON, NOON, None)
+    reached = ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None)
     project.epoch.journal.add([reached] * count)
     return len(project.epoch.journal.statuses)
 
@@ -156,25 +156,25 @@ def fill_changes(project: Project, count: int) -> int:
 
 FILLS: dict[str, Fill] = {
     "Requests in the journal": fill_journal,
-    "Decisions of scenarios": fill_decisions,
-    "Actions of customers and banks": fill_actions,
-    "Statuses that were reached": fill_statuses,
-    "Scheduled events that happened": fill_agenda_events,
-    "Scheduled events that failed": fill_failures,
+    "Scenario decisions": fill_decisions,
+    "Actions of customers, banks and other actors": fill_actions,
+    "Status changes": fill_statuses,
+    "Past scheduled events": fill_agenda_events,
+    "Failed scheduled events": fill_failures,
     "Webhooks": fill_webhooks,
-    "Attempts of a webhook": fill_attempts,
+    "Delivery attempts of a webhook": fill_attempts,
     "Events for watchers": fill_events,
     "A value in an event": fill_event,
     "Forms of bank QR pages": fill_scan_forms,
     "Notices on the dashboard": fill_notices,
-    "Listeners that have left": fill_listeners,
-    "Changes since a move of the clock, by name": fill_changes,
+    "Disconnected listeners": fill_listeners,
+    "Changes since a clock move, by name": fill_changes,
 }
 
 
 def most(what: str) -> int:
     """The bound of something, from the table that users read."""
-    (found,) = [bound.most for bound in BOUNDS if bound.what == what]
+    (found,) = [limit.maximum for limit in LIMITS if limit.subject == what]
     return found
 
 
@@ -186,20 +186,20 @@ def test_no_more_is_kept_than_the_table_says(what: str) -> None:
 
 def test_long_fields_are_cut(watched: Sandbox, shop: Shop) -> None:
     """In the journal, and of what receivers answer."""
-    shop.says = b"y" * (most("A receiver's answer") + MORE)
+    shop.says = b"y" * (most("A receiver's response") + MORE)
     watched.place(by("bank-transfer"), description="x" * (most("A body in the journal") + MORE))
-    long = "z" * (most("A path, query or order id in the journal") + MORE)
+    long = "z" * (most("A path, query or order ID in the journal") + MORE)
     header = "h" * (most("A header in the journal") + MORE)
     many = {f"X-{number}": header for number in range(10)}
     watched.get(f"/v1/orders/{long}/?{long}", headers=many)
     watched.settle()
     body, path = watched.get("/control/journal/").json()["items"]
     assert len(body["request"]) == len(body["response"]) == most("A body in the journal")
-    cut = most("A path, query or order id in the journal")
+    cut = most("A path, query or order ID in the journal")
     assert (len(path["path"]), len(path["query"]), len(path["order_id"])) == (cut, cut, cut)
     assert len(path["headers"]["request"]["X-0"]) == most("A header in the journal")
     (attempt,) = watched.webhooks()[0]["attempts"]
-    assert len(attempt["response"]["body"]) == most("A receiver's answer")
+    assert len(attempt["response"]["body"]) == most("A receiver's response")
 
 
 def test_no_key_is_kept_with_the_headers(watched: Sandbox) -> None:
@@ -217,7 +217,7 @@ def test_few_answers_are_kept_as_bytes(sandbox: Sandbox) -> None:
     """Those of the orders that were shown last."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
-    kept = most("Answers that are kept as bytes")
+    kept = most("Cached responses")
     for _ in range(kept + MORE):
         sandbox.http.post(
             f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1}, auth=(sandbox.key, "")
@@ -231,9 +231,9 @@ def test_every_bound_of_the_table_is_filled() -> None:
     others = {
         "A body in the journal",
         "A header in the journal",
-        "A path, query or order id in the journal",
-        "A receiver's answer",
-        "Answers that are kept as bytes",
-        "Dashboard pages that a crowd shares",
+        "A path, query or order ID in the journal",
+        "A receiver's response",
+        "Cached responses",
+        "Cached dashboard pages",
     }
-    assert {bound.what for bound in BOUNDS} == FILLS.keys() | others
+    assert {limit.subject for limit in LIMITS} == FILLS.keys() | others

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from payment_sandbox.operations.history import Happening
+from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.web.pictures import sequence, svg
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -12,8 +12,8 @@ from tests.support.shop import Shop
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = [
-    Happening("request-1", AT, AT, "shop", "service", "request", "creates the order", None, None, "o"),
-    Happening("status-2", AT, AT, "service", "service", "status", "new", "new", "request-1", "o"),
+    TimelineEntry("request-1", AT, AT, "shop", "service", "request", "creates the order", None, None, "o"),
+    TimelineEntry("status-2", AT, AT, "service", "service", "status", "new", "new", "request-1", "o"),
 ]
 
 
@@ -75,4 +75,4 @@ def test_a_step_says_why_it_went_otherwise(watched: Sandbox) -> None:
     assert "webhook, attempt 1: error · 503 (fault)" in told
     watched.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     watched.call("GET", f"/v1/orders/{by_rule['id']}/")
-    assert "503 · by a fault of the sandbox: response lost (503 instead)" in story(watched, by_rule)
+    assert "503 · sandbox fault: response lost (503 instead)" in story(watched, by_rule)

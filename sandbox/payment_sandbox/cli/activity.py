@@ -11,7 +11,7 @@ from weakref import ref
 
 import click
 
-from payment_sandbox.cli.options import Write, put, to_standard_output
+from payment_sandbox.cli.options import Write, to_standard_output, write_text
 from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event
@@ -120,7 +120,7 @@ class LineWriter:
         colour = colour if fault is None else NOTABLE
         yield _line(project, "webhook", data, "  ".join(filter(None, parts)), colour)
 
-    def _waiting(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
+    def _waiting_line(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         yield _line(project, "waiting", data, f"{data['label']}  order {data['order_id']}", NOTABLE)
 
 
@@ -129,7 +129,7 @@ _MAKERS: Final[Mapping[str, Callable[[LineWriter, Mapping[str, Any], Project], I
     "action": LineWriter._action,
     "status": LineWriter._status,
     "webhook": LineWriter._webhook,
-    "waiting": LineWriter._waiting,
+    "waiting": LineWriter._waiting_line,
 }
 KINDS: Final = frozenset(_MAKERS)
 """The kinds of events with lines."""
@@ -307,36 +307,38 @@ class Activity:
             self._refused.clear()
             self._queue.clear()
             self._refused_dropped = 0
-        texts = chain(self._shown(_missed(dropped)), self._shown(map(refused_line, refused)))
-        put("".join(chain(texts, *map(self._unprinted, queue))), self._write)
+        texts = chain(
+            self._format_lines(_missed_line(dropped)), self._format_lines(map(refused_line, refused))
+        )
+        write_text("".join(chain(texts, *map(self._unprinted_lines, queue))), self._write)
         return not is_last
 
-    def _unprinted(self, printed: _PrintedProject) -> Iterator[str]:
+    def _unprinted_lines(self, printed: _PrintedProject) -> Iterator[str]:
         """Yield the lines of a project that are not printed yet."""
         project = printed.project()
         if project is None:
             return
         printed.dequeue()
         events, number = project.events, printed.number
-        yield from self._shown(_missed(events.oldest_number() - number - 1))
+        yield from self._format_lines(_missed_line(events.oldest_number() - number - 1))
         for stored in events.stored_beyond(number, KINDS):
             printed.number = stored.number
             try:
                 event = stored.read_lazily(events.masking)
-                yield "".join(self._shown(printed.writer.lines(event, project)))
+                yield "".join(self._format_lines(printed.writer.lines(event, project)))
             except Exception:
                 log.exception("printing event %s of project %s failed", stored.number, project.project_id)
 
-    def _shown(self, lines: Iterable[ActivityLine]) -> Iterator[str]:
+    def _format_lines(self, lines: Iterable[ActivityLine]) -> Iterator[str]:
         return (f"{self._show(line)}\n" for line in lines)
 
 
-def _missed(count: int) -> Iterator[ActivityLine]:
+def _missed_line(count: int) -> Iterator[ActivityLine]:
     if count > 0:
         yield ActivityLine("missed", f"{count} events skipped: too many to print", {"count": count})
 
 
-def as_text(*, is_coloured: bool) -> Show:
+def text_formatter(*, is_coloured: bool) -> Show:
     """Return a formatter for plain text, in colour on a terminal."""
 
     def show(line: ActivityLine) -> str:
@@ -346,7 +348,7 @@ def as_text(*, is_coloured: bool) -> Show:
     return show
 
 
-def as_json(line: ActivityLine) -> str:
+def format_json(line: ActivityLine) -> str:
     """Format a line as one JSON object."""
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind}
     if line.project_id is not None:

@@ -25,7 +25,7 @@ from payment_sandbox.serving.server import Server, build, description
 from payment_sandbox.web.answers.records import OrderOverview
 from payment_sandbox.web.docs.contents import page as contents_of
 from payment_sandbox.web.docs.library import NAMES
-from payment_sandbox.web.docs.views import matching, plain_answers, sections_of
+from payment_sandbox.web.docs.views import matching_sections, plain_answers, sections_of
 
 ANSWER_BYTES_MAX: Final = 2000
 PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the rest is for the call that gets the next part
@@ -210,7 +210,7 @@ class SandboxTools:
         """
         findings = review(self._client)
         if not findings:
-            return "No findings. Next: rehearse(command='pytest tests'), which tries further failures."
+            return "No findings. Next: rehearse(command='pytest tests'), which tries more failures."
         return part_of("\n\n".join(map(str, findings)), part, "review(part={})")
 
     @naming_next("rehearse(command='pytest tests') with a suite that passes without changes")
@@ -255,8 +255,8 @@ class SandboxTools:
                 raise ValueError(f"there is no page {page!r}; there are: {', '.join(NAMES)}")
             return part_of(contents_of(page, description).text, part, f"search(page='{page}', part={{}})")
         if not words.strip():
-            raise ValueError("words is empty, and so is page")
-        results = matching(sections_of(lambda name: contents_of(name, description)), words)
+            raise ValueError("give words or page")
+        results = matching_sections(sections_of(lambda name: contents_of(name, description)), words)
         lines = [answer.text for answer in plain_answers(words)]
         lines += [
             f"{section.page}: {section.heading or section.page_title}\n  {excerpt}"
@@ -296,7 +296,7 @@ class SandboxTools:
             return order_id
         newest = self._client.orders(limit=1)
         if not newest:
-            raise ValueError("there is no order yet")
+            raise ValueError("there are no orders yet")
         return newest[0]["id"]
 
     def close(self) -> None:
@@ -313,12 +313,12 @@ def _state(overview: OrderOverview) -> str:
     lines = [f"order {order['id']} is {order['status']}: {order['amount']} cents"]
     lines += [f"  {attempt['payment_method']} is {attempt['status']}" for attempt in order["transactions"]]
     actions: Mapping[str, Any] = overview["actions"]
-    possible = {actor: [_named(each) for each in names] for actor, names in actions.items() if names}
+    possible = {actor: [_name_of(each) for each in names] for actor, names in actions.items() if names}
     lines += [f"  possible for the {actor}: {', '.join(names)}" for actor, names in possible.items()]
     lines += [f"  due {due['at']}: {due['label']}" for due in overview["agenda"]]
     lines += [f"  page: {page}" for page in overview["pages"]]
     return "\n".join(lines)
 
 
-def _named(action: Any) -> str:
+def _name_of(action: Any) -> str:
     return str(action["action"] if isinstance(action, Mapping) else action)

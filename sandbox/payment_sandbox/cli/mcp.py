@@ -34,14 +34,16 @@ def mcp() -> None:
     tools = SandboxTools(os.environ)
     server = MCPServer("payment-sandbox", instructions=INSTRUCTIONS, log_level="ERROR")
     for name in TOOLS:
-        server.add_tool(_raising(getattr(tools, name), ToolProblem, ToolError), name, structured_output=False)
+        server.add_tool(
+            _convert_errors(getattr(tools, name), ToolProblem, ToolError), name, structured_output=False
+        )
     try:
         server.run()
     finally:
         tools.close()
 
 
-def _raising(
+def _convert_errors(
     tool: Callable[Arguments, str], problem: type[Exception], kind: type[Exception]
 ) -> Callable[Arguments, str]:
     """Wrap a tool so that its problems become the SDK's exception, whose text agents see."""

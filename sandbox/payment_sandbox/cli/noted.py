@@ -26,7 +26,7 @@ format_option = click.option(
 )
 
 
-class Noted(NamedTuple):
+class Annotation(NamedTuple):
     """A finding with a stable id (such as a rule), the problem and the advice."""
 
     id: str
@@ -40,23 +40,23 @@ class Noted(NamedTuple):
         return "\n".join(filter(None, (self.problem, self.advice)))
 
 
-def printed(noted: Sequence[Noted], form: str, tool: str) -> list[str]:
+def format_findings(noted: Sequence[Annotation], form: str, tool: str) -> list[str]:
     """Return the findings of a tool as lines of the GitHub or SARIF format."""
     if form == GITHUB:
         return list(map(_annotation, noted))
     return json.dumps(_sarif(noted, tool), indent=2).split("\n")
 
 
-def _annotation(noted: Noted) -> str:
+def _annotation(noted: Annotation) -> str:
     level = "notice" if noted.is_hint else "error"
-    return f"::{level} title={_escaped(noted.id, ESCAPED_IN_TITLES)}::{_escaped(noted.text, ESCAPED)}"
+    return f"::{level} title={_escape(noted.id, ESCAPED_IN_TITLES)}::{_escape(noted.text, ESCAPED)}"
 
 
-def _escaped(text: str, escaped: dict[str, str]) -> str:
+def _escape(text: str, escaped: dict[str, str]) -> str:
     return "".join(escaped.get(letter, letter) for letter in text)
 
 
-def _sarif(noted: Sequence[Noted], tool: str) -> dict[str, Any]:
+def _sarif(noted: Sequence[Annotation], tool: str) -> dict[str, Any]:
     driver = {"name": f"payment-sandbox {tool}", "version": __version__, "rules": list(_rules(noted))}
     results = [
         {
@@ -70,7 +70,7 @@ def _sarif(noted: Sequence[Noted], tool: str) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _rules(noted: Iterable[Noted]) -> Iterable[dict[str, Any]]:
+def _rules(noted: Iterable[Annotation]) -> Iterable[dict[str, Any]]:
     from payment_sandbox.fidelity.ledger import rule_texts
 
     texts = rule_texts()

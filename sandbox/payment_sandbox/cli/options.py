@@ -179,7 +179,7 @@ def to_standard_output(data: bytes) -> int:
         return 0
 
 
-def put(text: str, write: Write = to_standard_output) -> None:
+def write_text(text: str, write: Write = to_standard_output) -> None:
     """Write a whole text.
 
     Raises:
@@ -193,4 +193,4 @@ def put(text: str, write: Write = to_standard_output) -> None:
 def put_once(text: str) -> None:
     """Print a text; ignore a closed output."""
     with suppress(OSError):
-        put(text)
+        write_text(text)

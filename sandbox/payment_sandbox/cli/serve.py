@@ -64,9 +64,9 @@ class Announcement(NamedTuple):
         return None if self.host in LOOPBACK else self.token
 
 
-def announce(announced: Announcement, *, as_json: bool) -> None:
+def announce(announced: Announcement, *, format_json: bool) -> None:
     """Print the address of the server, and a first call."""
-    if as_json:
+    if format_json:
         put_once(f"{json.dumps(_for_programs(announced))}\n")
     else:
         put_once("".join(f"{line}\n" for line in _for_people(announced)))
@@ -362,7 +362,7 @@ def serve(
     if not is_child:
         write_ready(ready_file, server)
         announced = Announcement(server, host, options["control_token"], hosts)
-        announce(announced, as_json=log_format == "json")
+        announce(announced, format_json=log_format == "json")
     with activity or nullcontext():
         others.start()
         _warm_up(server, stopped)
@@ -398,9 +398,13 @@ _name_variables(serve)
 
 
 def _activity(log_format: str) -> "Activity":
-    from payment_sandbox.cli.activity import Activity, as_json, as_text  # deferred, for a fast --help
+    from payment_sandbox.cli.activity import (
+        Activity,
+        format_json,
+        text_formatter,
+    )  # deferred, for a fast --help
 
-    return Activity(as_json if log_format == "json" else as_text(is_coloured=sys.stdout.isatty()))
+    return Activity(format_json if log_format == "json" else text_formatter(is_coloured=sys.stdout.isatty()))
 
 
 def _start(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import Final
 
-from payment_sandbox.serving.threads import start, unmasked
+from payment_sandbox.serving.threads import signals_unblocked, start
 
 PARENT_VARIABLE: Final = "SANDBOX_BESIDE"
 """The environment variable with the parent's process id, in the environment of a worker."""
@@ -52,7 +52,7 @@ class Workers:
     def _supervise(self, number: int) -> None:
         """Run a process, and restart it on exit. It exits when this process dies and closes its stdin."""
         while not self._stopping.is_set():
-            with unmasked():  # the child must receive SIGTERM, which this thread blocks
+            with signals_unblocked():  # the child must receive SIGTERM, which this thread blocks
                 process = subprocess.Popen(self._command, stdin=subprocess.PIPE, env=self._environment)
             self._processes[number] = process
             if self._stopping.is_set():

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from payment_sandbox.client.clock import Advance, SandboxClock, given
+from payment_sandbox.client.clock import Advance, SandboxClock, without_none
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, readable
 from payment_sandbox.client.plain import HasDocument, plain, seconds
 from payment_sandbox.orders.actions import ActionName, Actor
@@ -94,7 +94,7 @@ class Calls:
         return answer.json() if answer.content else {}
 
     def exchange(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Make any call; return the status and the parsed body, also if the server refused it."""
+        """Make any call; return the status and the parsed body, even if the server refused it."""
         answer = self._send(method, path, body)
         return answer.status_code, answer.json() if answer.content else None
 
@@ -135,7 +135,7 @@ class Calls:
                 method,
                 f"{self.base_url}{path}",
                 data=data,
-                params=given(**(query or {})),
+                params=without_none(**(query or {})),
                 headers=headers,
                 auth=auth,
                 timeout=self._timeout_seconds,
@@ -145,7 +145,7 @@ class Calls:
             raise readable(error, self.base_url) from None
 
     def close(self) -> None:
-        """Close the connections, also those of clients created by this one; the next call reconnects."""
+        """Close the connections, including those of clients created by this one; the next call reconnects."""
         self._session.close()
 
 
@@ -313,7 +313,7 @@ class SandboxClient(Calls):
 
     def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> answers.Order:
         """Scan a bank QR code as a payer; return the order."""
-        body = given(amount=amount, issuer_id=issuer_id)
+        body = without_none(amount=amount, issuer_id=issuer_id)
         return self.call("POST", f"/control/bankqr/{qr_id}/scan/", body)
 
     # State and history

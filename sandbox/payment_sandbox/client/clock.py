@@ -19,7 +19,7 @@ class CallFunction(Protocol):
         ...
 
 
-def given(**values: Any) -> dict[str, Any]:
+def without_none(**values: Any) -> dict[str, Any]:
     """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -85,7 +85,7 @@ class SandboxClock:
         if by is not None and not isinstance(by, str | timedelta):
             raise TypeError(f"advance takes a timedelta, or a period such as PT30M; not {by!r}")
         timeout = None if timeout_seconds is None else seconds(timeout_seconds)
-        body = given(by=by, to=to, until=until, max_events=max_events, timeout=timeout)
+        body = without_none(by=by, to=to, until=until, max_events=max_events, timeout=timeout)
         answer = self._call("POST", "/control/clock/advance/", body)
         begun, ended = (datetime.fromisoformat(answer[key]) for key in ("from", "to"))
         stopped, under_way = answer.get("stopped", False), answer.get("under_way", [])

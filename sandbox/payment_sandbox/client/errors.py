@@ -54,7 +54,7 @@ class RaisedException(Protocol):
 
 
 def ends_at_caller(raised: RaisedException) -> bool:
-    """Return whether to hide a module in a pytest traceback (``__tracebackhide__``): yes for refusals."""
+    """Return whether pytest hides a module's frames (``__tracebackhide__``): yes if the call was refused."""
     return isinstance(raised.value, SandboxError)
 
 

@@ -20,11 +20,11 @@ FORWARD_TO: Final = "forward_to"
 Json = dict[str, Any]
 
 
-class Replaced(Exception):
+class ListenerReplaced(Exception):
     """Another listener has taken over the webhooks of the project."""
 
 
-class Forwarded(NamedTuple):
+class ForwardedWebhook(NamedTuple):
     """A forwarded webhook with the shop's answer or a delivery error."""
 
     offer: Json
@@ -80,7 +80,7 @@ class Listener:
         sandbox: SandboxClient,
         url: str,
         *,
-        on_forwarded: Callable[[Forwarded], None],
+        on_forwarded: Callable[[ForwardedWebhook], None],
         on_server: Callable[[str | None], None],
         send: Callable[[WebhookRequest], Reply],
     ) -> None:
@@ -112,11 +112,11 @@ class Listener:
                 try:
                     list(senders.map(self._forward, self._next()))
                 except OSError as error:  # the base class of all network errors
-                    self._disconnected(str(error))
+                    self._wait_to_reconnect(str(error))
                 except SandboxError as refused:
                     if not _is_transient(refused):
                         raise
-                    self._disconnected(str(refused))
+                    self._wait_to_reconnect(str(refused))
 
     def stop(self) -> None:
         """Stop after the deliveries in flight."""
@@ -132,7 +132,7 @@ class Listener:
         timeout = POLL_SECONDS if self._is_connected else 0
         answer = self._call(timeout=timeout)
         if answer["replaced"]:
-            raise Replaced
+            raise ListenerReplaced
         if not self._is_connected:
             self._is_connected, self._failure = True, None
             self._on_server(None)
@@ -144,7 +144,7 @@ class Listener:
         answer: Json = self._sandbox.call("POST", "/control/listener/next/", body)
         return answer
 
-    def _disconnected(self, reason: str) -> None:
+    def _wait_to_reconnect(self, reason: str) -> None:
         if reason != self._failure:
             self._on_server(reason)
         self._is_connected, self._failure = False, reason
@@ -160,7 +160,7 @@ class Listener:
         try:
             self._answer(offer, reply)
         finally:
-            self._on_forwarded(Forwarded(offer, reply))
+            self._on_forwarded(ForwardedWebhook(offer, reply))
 
     def _answer(self, offer: Json, reply: Reply) -> None:
         """Report the shop's answer to the server."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
-from payment_sandbox.kernel.times import spelled
+from payment_sandbox.kernel.times import format_duration
 
 
 @runtime_checkable
@@ -25,7 +25,7 @@ def plain(value: Any) -> Any:
         ValueError: a period is negative.
     """
     if isinstance(value, timedelta):
-        return spelled(value)
+        return format_duration(value)
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):

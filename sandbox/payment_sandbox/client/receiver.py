@@ -111,10 +111,10 @@ class WebhookReceiver:
 
         with self._came:
             if not self._came.wait_for(lambda: len(matching()) >= nth, limit_seconds):
-                raise TimeoutError(self._missing(order_id, nth, len(matching()), limit_seconds))
+                raise TimeoutError(self._missing_message(order_id, nth, len(matching()), limit_seconds))
             return matching()[nth - 1]
 
-    def _missing(self, order_id: str, nth: int, count: int, limit_seconds: float) -> str:
+    def _missing_message(self, order_id: str, nth: int, count: int, limit_seconds: float) -> str:
         others = sorted({webhook.order_id for webhook in self.received} - {order_id})
         arrived = f"{count} of {nth} webhooks" if count else "no webhook"
         return f"{arrived} for order {order_id} within {limit_seconds:g} seconds; received for: {others}"

@@ -45,7 +45,7 @@ ETAG: Final = "ETag"
 IDENTIFIER: Final = re.compile(rf"{UUID.pattern}|\b[0-9a-f]{{32}}\b")
 """An identifier, or the token of a stored card."""
 TAG: Final = re.compile(r'"[^"]*"')
-CONDITIONS: Final = ("if-match", "if-none-match")
+CONDITIONAL_HEADERS: Final = ("if-match", "if-none-match")
 CONNECTION_HEADERS: Final = (
     *("host", "authorization", "content-length", "transfer-encoding", "connection", "accept-encoding"),
     *("expect", "user-agent"),
@@ -90,7 +90,7 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
         EvidenceRefused: the document is not evidence, or has no step to replay.
         SandboxError: the server refuses the project, its scenario or the clock.
     """
-    document = _validated(evidence)
+    document = _validate(evidence)
     try:
         changed, steps = _changes(document), list(_steps(document))
         if not steps:
@@ -105,7 +105,7 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
         raise EvidenceRefused(f"malformed: {type(error).__name__} {error}") from error
 
 
-def _validated(evidence: Any) -> Recorded:
+def _validate(evidence: Any) -> Recorded:
     if not isinstance(evidence, dict) or evidence.get("format") != EVIDENCE_FORMAT:
         raise EvidenceRefused(f"not evidence from the dashboard: its format is not {EVIDENCE_FORMAT!r}")
     missing = [name for name in ("journal", "actions", "snapshot", "clock") if name not in evidence]
@@ -221,7 +221,7 @@ class Replay:
             self._skipped.append(f"{entry['method']} {entry['path']} {problem}")
             if problem != FAULT or not _is_done(entry["fault"]):
                 return
-        path = self._translated(f"{entry['path']}?{entry['query']}" if entry["query"] else entry["path"])
+        path = self._translate(f"{entry['path']}?{entry['query']}" if entry["query"] else entry["path"])
         headers = self._headers(entry["headers"]["request"])
         status, body, etag = self._sandbox.exchange_raw(entry["method"], path, raw, headers)
         if etag is not None:
@@ -229,9 +229,9 @@ class Replay:
         if problem is None:
             yield from self._differences_of(entry, status, body)
         elif status < REFUSED and entry["path"].strip("/").endswith(CREATING_PATHS):
-            self._map_unreceived(entry["order_id"], body)
+            self._map_lost_ids(entry["order_id"], body)
 
-    def _map_unreceived(self, order_id: str, created: Recorded) -> None:
+    def _map_lost_ids(self, order_id: str, created: Recorded) -> None:
         """Map the identifiers of an order, or of its next refund, whose response the shop never received."""
         known = {order["id"]: order for order in self._evidence["snapshot"]["orders"]}
         order = known.get(order_id, {"refunds": ()})
@@ -259,17 +259,17 @@ class Replay:
         """Return the original body with the identifiers of the replay and placeholders for card codes."""
         if "raw" not in entry:  # evidence of an older version
             sent = entry["request"]
-            return b"" if sent is None else json.dumps(self._translated(sent)).encode()
+            return b"" if sent is None else json.dumps(self._translate(sent)).encode()
         text = b64decode(entry["raw"]).decode("latin-1")
         if entry["status"] is None or entry["status"] < REFUSED:
             text = CODE.sub(CODE_PLACEHOLDER, text)
-        return str(self._translated(text)).encode("latin-1")
+        return str(self._translate(text)).encode("latin-1")
 
     def _headers(self, sent: Mapping[str, str]) -> dict[str, str]:
         """Return the request headers except those of the connection, with the entity tags of the replay."""
         headers = {name: value for name, value in sent.items() if name.lower() not in CONNECTION_HEADERS}
         for name, value in headers.items():
-            if name.lower() in CONDITIONS:
+            if name.lower() in CONDITIONAL_HEADERS:
                 headers[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
         return headers
 
@@ -300,7 +300,7 @@ class Replay:
             "amount" if name == "amount_cents" else name: value for name, value in action["how"].items()
         }
         if action["actor"] == "merchant":
-            status, answer = self._by_hand(order_id, action["action"], details)
+            status, answer = self._replay_action(order_id, action["action"], details)
         else:
             body = {"actor": action["actor"], "action": action["action"], **details}
             status, answer = self._sandbox.exchange("POST", f"/control/orders/{order_id}/act/", body)
@@ -322,7 +322,7 @@ class Replay:
         else:
             self._ids[action["order_id"]] = answer["id"]
 
-    def _by_hand(self, order_id: str, action: str, details: Recorded) -> tuple[int, Any]:
+    def _replay_action(self, order_id: str, action: str, details: Recorded) -> tuple[int, Any]:
         if action == "cancel":
             return self._sandbox.exchange("DELETE", f"/v1/orders/{order_id}/")
         if action == "refund":
@@ -335,13 +335,13 @@ class Replay:
         if to > self._sandbox.call("GET", "/control/clock/")["now"]:
             self._sandbox.call("POST", "/control/clock/advance/", {"to": to})
 
-    def _translated(self, value: Any) -> Any:
+    def _translate(self, value: Any) -> Any:
         """Return the value with the identifiers of the replay."""
         if isinstance(value, str):
             return IDENTIFIER.sub(lambda evidence: self._ids.get(evidence[0], evidence[0]), value)
         if isinstance(value, dict):
-            return {key: self._translated(inner) for key, inner in value.items()}
-        return [self._translated(item) for item in value] if isinstance(value, list) else value
+            return {key: self._translate(inner) for key, inner in value.items()}
+        return [self._translate(item) for item in value] if isinstance(value, list) else value
 
     def _compare(self, before: Any, now: Any, path: str) -> Iterator[str]:
         """Yield the differences; a consistently mapped identifier is not one."""
@@ -361,7 +361,7 @@ class Replay:
         if isinstance(before, str) and isinstance(now, str) and IDENTIFIER.fullmatch(before):
             if self._ids.setdefault(before, now) != now:
                 yield f"{path} is {now} instead of {self._ids[before]}"
-        elif self._translated(before) != now and not _is_same_time(before, now):
+        elif self._translate(before) != now and not _is_same_time(before, now):
             yield f"{path} is {now!r} instead of {before!r}"
 
     def _orders(self) -> Iterator[str]:

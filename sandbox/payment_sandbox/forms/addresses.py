@@ -45,7 +45,7 @@ def _is_host(host: str, *, has_brackets: bool) -> bool:
     try:
         if has_brackets:
             return bool(IPv6Address(host)) and "%" not in host
-        name = _idna_encoded(host) if not host.isascii() or "xn--" in host.lower() else host
+        name = _encode_idna(host) if not host.isascii() or "xn--" in host.lower() else host
         labels = name.removesuffix(".").split(".")
         if _NUMERIC.fullmatch(labels[-1]) is not None:
             return bool(IPv4Address(name))
@@ -54,7 +54,7 @@ def _is_host(host: str, *, has_brackets: bool) -> bool:
     return len(name) <= HOST_LENGTH_MAX and all(map(_LABEL.fullmatch, labels))
 
 
-def _idna_encoded(host: str) -> str:
+def _encode_idna(host: str) -> str:
     """Encode a host name as DNS clients do.
 
     Raises:

@@ -144,7 +144,7 @@ def _form_of(field: fields.Nested) -> Form:
 def _violations(messages: Any, path: str) -> Iterator[Violation]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
-            yield from _violations(inner, _joined(path, key))
+            yield from _violations(inner, _join_path(path, key))
     elif isinstance(messages, list):
         for inner in messages:
             yield from _violations(inner, path)
@@ -160,13 +160,13 @@ class NothingForm(Form):
 NOTHING: Final = NothingForm()
 
 
-def of_entry(problems: dict[str, Any]) -> Any:
+def entry_violations(problems: dict[str, Any]) -> Any:
     """Return the problems of one entry; marshmallow nests them under ``key`` and ``value``."""
     of_key, of_value = problems.get("key", []), problems.get("value", [])
     return of_value if isinstance(of_value, dict) else [*of_key, *of_value]
 
 
-def _joined(path: str, key: Any) -> str:
+def _join_path(path: str, key: Any) -> str:
     if key == "_schema":
         return path
     if isinstance(key, int):

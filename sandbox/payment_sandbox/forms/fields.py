@@ -7,7 +7,7 @@ from typing import Any, Final
 from marshmallow import ValidationError, fields, validate
 
 from payment_sandbox.forms.addresses import url_problem
-from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word, of_entry
+from payment_sandbox.forms.base import Problem, did_you_mean, entry_violations, nearest_word
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
@@ -18,7 +18,7 @@ KEYS_MAX: Final = 1000  # of an object whose values have a form
 COMMON: Final = {"required": "is required", "null": "must not be null"}
 
 
-def _described(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+def _describe(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     """Add metadata for the API description to the options."""
     return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
 
@@ -28,7 +28,7 @@ class Described:
 
     def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
         if about:
-            options = _described(options, description=about)
+            options = _describe(options, description=about)
         super().__init__(*parts, **options)
 
 
@@ -53,7 +53,7 @@ class Text(Described, fields.String):
 
     def __init__(self, *, pattern: str | None = None, expected: str = "", **options: Any) -> None:
         if pattern is not None:  # for the API description: JSON Schema has no \\Z
-            options = _described(options, pattern=f"^(?:{pattern})$")
+            options = _describe(options, pattern=f"^(?:{pattern})$")
         super().__init__(**options)
         if pattern is not None:
             self.validators.append(Matches(pattern, f"must be {expected}"))
@@ -73,7 +73,7 @@ class Choice(Text):
 
     def __init__(self, choices: Sequence[str], **options: Any) -> None:
         self.choices = list(choices)
-        super().__init__(**_described(options, enum=self.choices))
+        super().__init__(**_describe(options, enum=self.choices))
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         word = super()._deserialize(value, attr, data, **options)
@@ -144,7 +144,7 @@ class Yes(Flag):
     """A flag that can only be true; omit it for false."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**_described(options, enum=[True]))
+        super().__init__(**_describe(options, enum=[True]))
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> bool:
         if not super()._deserialize(value, attr, data, **options):
@@ -165,7 +165,7 @@ class Anything(Described, fields.Dict):
         except ValidationError as error:
             if not isinstance(error.messages, dict):
                 raise
-            plain = {key: of_entry(problems) for key, problems in error.messages.items()}
+            plain = {key: entry_violations(problems) for key, problems in error.messages.items()}
             raise ValidationError(plain, valid_data=error.valid_data) from None
 
 
@@ -243,7 +243,7 @@ class PeriodText(Text):
     """An ISO 8601 duration above zero, in its original spelling (SET-20, SET-21)."""
 
     def __init__(self, *, zero: bool = False, **options: Any) -> None:
-        super().__init__(**_described(options, format="duration"))
+        super().__init__(**_describe(options, format="duration"))
         self.zero = zero
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> str:
@@ -261,7 +261,7 @@ class DateTime(Text):
     """An ISO 8601 date and time; UTC without an offset."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**_described(options, format="date-time"))
+        super().__init__(**_describe(options, format="date-time"))
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         text = super()._deserialize(value, attr, data, **options)
@@ -276,7 +276,7 @@ class Birthdate(Text):
     """A date, stored as a string."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**_described(options, format="date"))
+        super().__init__(**_describe(options, format="date"))
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         text = super()._deserialize(value, attr, data, **options)
@@ -293,7 +293,7 @@ class WebUrl(Text):
     """An http or https address with a host and without credentials."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**_described(options, format="uri"))
+        super().__init__(**_describe(options, format="uri"))
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         text = super()._deserialize(value, attr, data, **options)

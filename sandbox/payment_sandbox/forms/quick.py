@@ -86,10 +86,10 @@ def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reader:
 def _value(field: Any) -> Reader:
     """Build the reader of a field: a fast reader for a known type, or else the field's own."""
     build = BUILDERS.get(type(field))
-    return build(field) if build is not None and not field.allow_none else _by_field(field)
+    return build(field) if build is not None and not field.allow_none else _field_reader(field)
 
 
-def _by_field(field: Any) -> Reader:
+def _field_reader(field: Any) -> Reader:
     def read(value: Any) -> Any:
         return _or_give_up(field.deserialize, value)
 
@@ -103,7 +103,7 @@ def _or_give_up(function: Callable[..., Any], *arguments: Any) -> Any:
         raise GaveUp from None
 
 
-def _typed(kind: type) -> Callable[[Any], Reader]:
+def _typed_readers(kind: type) -> Callable[[Any], Reader]:
     """Build readers of a single JSON type, which refuse equal values of other types, such as 1 for true."""
 
     def build(field: Any) -> Reader:
@@ -157,13 +157,13 @@ def _part(field: Any) -> Reader:
     return _reader(field.schema) if not field.many else _give_up
 
 
-def _anything(field: Any) -> Reader:
+def _free_object_reader(field: Any) -> Reader:
     is_free = field.key_field is None and field.value_field is None
-    copied = _typed(dict)(field)
+    copied = _typed_readers(dict)(field)
     if isinstance(field.value_field, FormPart):
         key_of, value_of = _value(field.key_field), _value(field.value_field)
         return lambda value: {key_of(key): value_of(item) for key, item in copied(value).items()}
-    return (lambda value: dict(copied(value))) if is_free else _by_field(field)
+    return (lambda value: dict(copied(value))) if is_free else _field_reader(field)
 
 
 def _give_up(value: Any) -> Any:
@@ -171,12 +171,12 @@ def _give_up(value: Any) -> Any:
 
 
 BUILDERS: Final[dict[type, Callable[[Any], Reader]]] = {
-    Text: _typed(str),
+    Text: _typed_readers(str),
     Choice: _choice,
-    Whole: _typed(int),
-    Cents: _typed(int),
-    Flag: _typed(bool),
-    Anything: _anything,
+    Whole: _typed_readers(int),
+    Cents: _typed_readers(int),
+    Flag: _typed_readers(bool),
+    Anything: _free_object_reader,
     Items: _items,
     FormPart: _part,
 }

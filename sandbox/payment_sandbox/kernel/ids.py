@@ -30,7 +30,7 @@ class Ids:
         self.counts: dict[str, int] = dict(counts or {})
         self._prefix = f"{seed}.{series}" if series else f"{seed}"
 
-    def copied(self) -> "Ids":
+    def copy(self) -> "Ids":
         """Return a copy with the same state; discard it to undo its draws."""
         return Ids(self.seed, self.counts, self.series)
 

@@ -79,12 +79,12 @@ def mask(text: str, api_key: str | None = None) -> str:
     if is_harmless and (api_key is None or api_key not in text):
         return text
     plain = _plain(text)
-    masked = _masked(plain, api_key)
+    masked = _mask_number(plain, api_key)
     if masked == plain:
         return text
-    as_written = _masked(text, api_key)
+    as_written = _mask_number(text, api_key)
     remainder = _plain(as_written)
-    return as_written if _masked(remainder, api_key) == remainder else masked
+    return as_written if _mask_number(remainder, api_key) == remainder else masked
 
 
 def _plain(text: str) -> str:
@@ -93,7 +93,7 @@ def _plain(text: str) -> str:
     if "%" in plain:
         plain = unquote(plain, errors="replace")
     if "\\" in plain or "&#" in plain:
-        plain = _ESCAPED_SPACE.sub(" ", _ESCAPE.sub(_unescaped, plain))
+        plain = _ESCAPED_SPACE.sub(" ", _ESCAPE.sub(_unescape, plain))
     if plain.isascii() and plain.rstrip().isprintable():  # the usual case, and a cheap check
         return plain
     return _HIDING.sub("", plain)
@@ -111,14 +111,14 @@ class Masking:
 
     def record(self, record: Record) -> Record:
         """Return the record with the secrets masked in every text, at every level."""
-        masked: Any = self._masked(record)
+        masked: Any = self._mask_value(record)
         return masked  # type: ignore[no-any-return]
 
     def named_value(self, name: str, value: Any) -> Any:
         """Return the value of a field with its secrets masked; the field's name reveals a CVC."""
-        return MASK if _is_code(name, value) else self._masked(value)
+        return MASK if _is_code(name, value) else self._mask_value(value)
 
-    def _masked(self, value: Any) -> Any:
+    def _mask_value(self, value: Any) -> Any:
         if type(value) is str:  # enumeration members are not free text
             return mask(value, self.api_key)
         if value is None:
@@ -126,20 +126,20 @@ class Masking:
         if isinstance(value, bytes):
             return self.text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if isinstance(value, dict):
-            return {self._masked(key): self._masked(inner) for key, inner in self.named(value)}
+            return {self._mask_value(key): self._mask_value(inner) for key, inner in self.named(value)}
         if isinstance(value, list):
-            return [self._masked(item) for item in value]
+            return [self._mask_value(item) for item in value]
         if isinstance(value, tuple):
             return self._of_tuple(value)
         return value
 
     def _of_tuple(self, value: tuple[Any, ...]) -> Any:
         if hasattr(value, "_fields"):
-            return type(value)(*map(self._masked, value))
+            return type(value)(*map(self._mask_value, value))
         if len(value) == PAIR and isinstance(value[1], str):  # such as a header
             name, text = value
-            return (self._masked(name), MASK if _is_code(name, text) else self._masked(text))
-        return tuple(map(self._masked, value))
+            return (self._mask_value(name), MASK if _is_code(name, text) else self._mask_value(text))
+        return tuple(map(self._mask_value, value))
 
     def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
         """Yield the items of a record with CVCs masked; booleans, such as the result of a check, stay."""
@@ -186,7 +186,7 @@ def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> 
         yield masking.text(path)
 
 
-def _masked(text: str, api_key: str | None) -> str:
+def _mask_number(text: str, api_key: str | None) -> str:
     lower = text.lower()
     # The key first: its digits may look like a card number, and masking only those would expose the rest.
     if api_key:
@@ -240,7 +240,7 @@ def _mask_code(match: re.Match[str]) -> str:
     return f'{name}{between}"{MASK}"' if is_bare else f"{name}{between}{MASK}"
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     high, low, in_json, in_hexadecimal, in_decimal = match.groups()
     if high:
         code = 0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00

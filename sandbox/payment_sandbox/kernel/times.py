@@ -69,7 +69,7 @@ class Period(NamedTuple):
         """
         if isinstance(period, cls):
             return period
-        return cls.parse(spelled(period) if isinstance(period, timedelta) else str(period))
+        return cls.parse(format_duration(period) if isinstance(period, timedelta) else str(period))
 
     @property
     def is_zero(self) -> bool:
@@ -102,7 +102,7 @@ class Period(NamedTuple):
         return self.spelling
 
 
-def spelled(duration: timedelta) -> str:
+def format_duration(duration: timedelta) -> str:
     """Format a duration in ISO 8601, as days and seconds.
 
     Raises:

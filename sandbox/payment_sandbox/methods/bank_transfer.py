@@ -65,9 +65,9 @@ class BankTransfer:
             "consumer_iban": None,
             "consumer_name": None,
         }
-        return [Reveal(details), OpenPage(), Move(Trigger.PEND), *self._planned(attempt, terms)]
+        return [Reveal(details), OpenPage(), Move(Trigger.PEND), *self._planned_credit(attempt, terms)]
 
-    def _planned(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+    def _planned_credit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         credit = attempt.plan.get("credit", "never")
         if credit == "never" or terms.is_test:
             return []

@@ -195,7 +195,7 @@ class Method(Protocol):
         ...
 
 
-def succeeded(attempt: Transaction) -> Move:
+def success_move(attempt: Transaction) -> Move:
     """Return the move on success: an authorization if the attempt has a capture mode, or else a sale."""
     return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
 
@@ -281,7 +281,7 @@ class PageMethod:
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Reveal the payment details, and complete or authorize the attempt."""
         revealed = self.revealed(attempt, terms)
-        return [Reveal(revealed), succeeded(attempt)] if revealed else [succeeded(attempt)]
+        return [Reveal(revealed), success_move(attempt)] if revealed else [success_move(attempt)]
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
         """Return the details that a payment reveals."""
@@ -346,12 +346,12 @@ DECLINED: Final = "The screening declined this customer"
 ERROR: Final = "We could not check your details. Please correct your address and try again."
 
 
-def declined(reason: str | None) -> Move:
+def decline_move(reason: str | None) -> Move:
     """Return the move for a declined customer (ERR-02)."""
     return Move(Trigger.DECLINE, reason or DECLINED)
 
 
-def erred(reason: str | None) -> Move:
+def error_move(reason: str | None) -> Move:
     """Return the move for an error that the customer can fix and sees on the page (ERR-01)."""
     return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)
 
@@ -403,7 +403,7 @@ class Refund:
         """Settle or fail."""
         if action.name == REJECT:
             return [Move(Trigger.FAIL, action.reason or "The account to refund to is closed")]
-        return [succeeded(attempt)]
+        return [success_move(attempt)]
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
         """Return the processor's actions while the refund is processing."""

@@ -24,7 +24,7 @@ from payment_sandbox.methods.common import (
     Terms,
     TriggerValue,
     planned_after,
-    succeeded,
+    success_move,
 )
 from payment_sandbox.orders.actions import PROCESSOR, Action
 from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS, ONE_CLICK, RECURRING, Credential
@@ -122,7 +122,7 @@ class CreditCard(PageMethod):
             return violations
         use = stored_use(details)
         if use is not None:
-            violations += self._stored(use, draft, path, terms)
+            violations += self._card_violations(use, draft, path, terms)
         elif "vault_token" in details:
             problem = "is only allowed with one_click_type one-click or recurring_type recurring"
             violations.append(Violation(f"{path}.vault_token", problem, rule="CARD-12"))
@@ -156,7 +156,7 @@ class CreditCard(PageMethod):
             if feature not in terms.features
         ]
 
-    def _stored(self, use: str, draft: AttemptDraft, path: str, terms: Terms) -> list[Violation]:
+    def _card_violations(self, use: str, draft: AttemptDraft, path: str, terms: Terms) -> list[Violation]:
         violations = []
         if use == ONE_CLICK and "cvc" not in draft.details:
             problem = "is required for every one-click payment"
@@ -200,7 +200,7 @@ class CreditCard(PageMethod):
 
     def _charge(self, use: str, attempt: Transaction) -> Sequence[Step]:
         if use == ONE_CLICK and "after" not in attempt.plan:
-            return [self._settled(attempt, self._fails(attempt), attempt.plan.get("reason"))]
+            return [self._settle(attempt, self._fails(attempt), attempt.plan.get("reason"))]
         action = "fail" if self._fails(attempt) else "settle"
         after: Period = planned_after(attempt, SETTLES_AFTER)
         return [
@@ -211,15 +211,15 @@ class CreditCard(PageMethod):
     def _fails(self, attempt: Transaction) -> bool:
         return attempt.plan.get("processor") == "fails"
 
-    def _settled(self, attempt: Transaction, fails: bool, reason: str | None) -> Move:
+    def _settle(self, attempt: Transaction, fails: bool, reason: str | None) -> Move:
         if fails:
             return Move(Trigger.FAIL, reason or "The stored card was declined", CUSTOMER_MESSAGE)
-        return succeeded(attempt)
+        return success_move(attempt)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Settle a stored card for the processor, or handle an action of the customer."""
         if action.actor == PROCESSOR:
-            return [self._settled(attempt, action.name == REJECT, action.reason)]
+            return [self._settle(attempt, action.name == REJECT, action.reason)]
         return super().finish(attempt, action, terms)
 
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -230,7 +230,7 @@ class CreditCard(PageMethod):
             return [revealed, Move(Trigger.FAIL, action.reason or card.refusal, CUSTOMER_MESSAGE)]
         use = first_use(attempt.asked)
         stored = [StoreCard(use, card.family, card.details)] if use is not None else []
-        return [revealed, *stored, succeeded(attempt)]
+        return [revealed, *stored, success_move(attempt)]
 
     def failure(self, action: Action) -> str:
         """Return the default reason: a failed challenge for the configurable card, or else a decline."""

@@ -11,7 +11,7 @@ from payment_sandbox.methods.common import (
     OpenPage,
     Step,
     Terms,
-    declined,
+    decline_move,
 )
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
@@ -56,7 +56,7 @@ class InvoiceLaterB:
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Screen the customer; a pass authorizes."""
         if attempt.plan.get("screening") == "declined":
-            return [declined(attempt.plan.get("reason"))]
+            return [decline_move(attempt.plan.get("reason"))]
         return [OpenPage(), Move(Trigger.ACCEPT)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:

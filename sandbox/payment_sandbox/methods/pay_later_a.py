@@ -21,8 +21,8 @@ from payment_sandbox.methods.common import (
     Step,
     Terms,
     TriggerValue,
-    declined,
-    erred,
+    decline_move,
+    error_move,
     planned_after,
 )
 from payment_sandbox.orders.actions import SCREENING, Action
@@ -68,9 +68,9 @@ class PayLaterA(PageMethod):
         """Screen the customer."""
         screening, reason = attempt.plan.get("screening", "passed"), attempt.plan.get("reason")
         if screening == "declined":
-            return [declined(reason)]
+            return [decline_move(reason)]
         if screening == "error":
-            return [erred(reason)]
+            return [error_move(reason)]
         if screening == "needs-time":
             answer = ANSWERS[attempt.plan.get("then", "passed")]
             after = planned_after(attempt, SCREENED_AFTER)
@@ -82,9 +82,9 @@ class PayLaterA(PageMethod):
         if action.name == APPROVE:
             return [Move(Trigger.PASS), OpenPage(), *self.planned(attempt, Period.parse(AT_ONCE))]
         if action.name == DECLINE:
-            return [declined(action.reason)]
+            return [decline_move(action.reason)]
         if action.name == ERR:
-            return [erred(action.reason)]
+            return [error_move(action.reason)]
         return super().finish(attempt, action, terms)
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:

@@ -12,7 +12,7 @@ from payment_sandbox.methods.common import (
     Reveal,
     Step,
     Terms,
-    succeeded,
+    success_move,
 )
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import (
@@ -57,4 +57,4 @@ class WalletGoogle(PageMethod):
             "card_network": network,
             "truncated_pan": CARDS[FRICTIONLESS].truncated_pan,
         }
-        return [Reveal(details, network), succeeded(attempt)]
+        return [Reveal(details, network), success_move(attempt)]

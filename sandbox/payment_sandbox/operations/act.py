@@ -6,7 +6,7 @@ from typing import Final
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
-from payment_sandbox.operations.attempts import begin_attempt, offered
+from payment_sandbox.operations.attempts import begin_attempt, offered_methods
 from payment_sandbox.operations.cancel import why_not_cancellable
 from payment_sandbox.operations.refund import restore_refundable
 from payment_sandbox.operations.steps import apply_steps
@@ -156,7 +156,7 @@ def _refuse(edit: Edit, order: Order, action: Action) -> None:
 
 def _choose(edit: Edit, order: Order, action: Action) -> None:
     """Start an attempt with the method picked on the hosted page; cancel the open attempt, if any (A22)."""
-    names = offered(edit.settings, order)
+    names = offered_methods(edit.settings, order)
     if action.payment_method is None or action.payment_method not in names:
         raise Invalid([Violation("payment_method", "must be a method that the page offers", names)])
     identifier = edit.settings.method(action.payment_method) or ""

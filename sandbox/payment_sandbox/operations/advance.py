@@ -14,11 +14,11 @@ from payment_sandbox.operations.due import handler_of
 from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch, SetAside
+from payment_sandbox.projects.epoch import Epoch, FailedCommand
 from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.journal import Failure
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.storage.codec import Interrupted, NotStored
+from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 
 
 def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
@@ -79,7 +79,7 @@ class AdvanceLimits(NamedTuple):
 
 @dataclass(slots=True)
 class AdvanceResult:
-    """The result of an advance; ``under_way`` lists the webhooks still in flight, also of other clients."""
+    """The result of an advance; ``under_way`` lists all webhooks in flight, even those of other clients."""
 
     begun: datetime
     ended: datetime
@@ -101,7 +101,7 @@ def advance(
     """
     limits = limits or AdvanceLimits()
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
-    with _reporting_progress(project), _advancing(project) as held:
+    with _reporting_progress(project), _clock_held(project) as held:
         epoch = held.epoch
         walk = _Walk(project, epoch, limits.events_max, until_seconds)
         result = AdvanceResult(epoch.timeline.now, epoch.timeline.now)
@@ -115,7 +115,7 @@ def advance(
         walk.note_end(result, until, is_settled=is_settled)
         if until is not None and not result.stopped:
             held.until = until
-        result.events, result.under_way = list(walk.log), _unanswered(project, epoch)
+        result.events, result.under_way = list(walk.log), _list_unanswered(project, epoch)
         epoch.advances += 1  # counted while the clock is held
     result.ended = epoch.timeline.now
     return result
@@ -208,7 +208,7 @@ class _Walk:
             return None
 
 
-def _unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
+def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
     """List the unanswered webhooks."""
     pending = epoch.outbox.pending()[:IN_FLIGHT_SHOWN_MAX]
     return [
@@ -238,7 +238,7 @@ def _reporting_progress(project: Project) -> Iterator[None]:
             f"the advance has ended early: all events due until {timestamp(project.now())} have run, and "
             "perhaps one more; read the clock, and continue from there"
         )
-        raise Interrupted(failed, done) from failed
+        raise StepsInterrupted(failed, done) from failed
 
 
 @dataclass(slots=True)
@@ -250,7 +250,7 @@ class _HeldClock:
 
 
 @contextmanager
-def _advancing(project: Project) -> Iterator[_HeldClock]:
+def _clock_held(project: Project) -> Iterator[_HeldClock]:
     """Hold the clock; after a reset of the project, the rest of this advance has no effect."""
     epoch = project.epoch
     if not epoch.advance_lock.acquire(blocking=False):
@@ -321,7 +321,7 @@ def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
     """Refuse a step without the clock: this server was suspended, or another one advances the clock.
 
     Raises:
-        NotStored: for an advance, which then ends.
+        NotStored: the advance has lost the clock, and ends.
         ProjectReset: for a due event on a running clock, which the other server's advance runs.
     """
     if is_advance and not epoch.store.holds_clock():
@@ -366,7 +366,7 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
     with project.exclusively(epoch):
         epoch.timeline.move_to(due.at)
         epoch.timeline.remove([due.sequence])
-        epoch.set_aside[due.sequence] = SetAside(due, problem)
+        epoch.set_aside[due.sequence] = FailedCommand(due, problem)
         epoch.journal.add([failure])
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))

@@ -5,26 +5,26 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from payment_sandbox.operations.history import Happening, history, place_of
+from payment_sandbox.operations.history import TimelineEntry, history, place_of
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import StatusReached, number_of
+from payment_sandbox.projects.journal import ReachedStatus, number_of
 
 TAKING_CALLS: Final = ("/captures/", "/voids/")
 TAKEN: Final = ("captures by hand", "voids by hand", "delayed capture")
 UNPAID: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING)
 
 
-def order_as_of(epoch: Epoch, order: Order, moment: Happening) -> Order:
+def order_as_of(epoch: Epoch, order: Order, moment: TimelineEntry) -> Order:
     """Reconstruct the order right after this happening, as far back as the journal reaches.
 
     Only statuses, attempts, captures, voids and refunds are reconstructed; updates by the merchant, such as
     new order lines, remain.
     """
-    known = list(_reached(epoch, moment))
+    known = list(_statuses_until(epoch, moment))
     own = [status for status in known if status.order_id == order.id]
     statuses = [OrderStatus.NEW.value, *(status.status for status in own if status.payment_method is None)]
     begun = {status.order_id for status in known}
@@ -36,13 +36,13 @@ def order_as_of(epoch: Epoch, order: Order, moment: Happening) -> Order:
     )
 
 
-def _reached(epoch: Epoch, moment: Happening) -> Iterator[StatusReached]:
+def _statuses_until(epoch: Epoch, moment: TimelineEntry) -> Iterator[ReachedStatus]:
     for status in list(epoch.journal.statuses):
         if (status.real_at, number_of(status)) <= place_of(moment):
             yield status
 
 
-def _ledger_length(epoch: Epoch, order: Order, moment: Happening) -> int | None:
+def _ledger_length(epoch: Epoch, order: Order, moment: TimelineEntry) -> int | None:
     """Count the ledger entries up to this moment; return None if history and ledger do not match."""
     happenings = history(epoch, order.id)
     ledgers = [len(each.authorization.entries) for each in order.transactions if each.authorization]
@@ -51,7 +51,7 @@ def _ledger_length(epoch: Epoch, order: Order, moment: Happening) -> int | None:
     return _count_entries([happening for happening in happenings if place_of(happening) <= place_of(moment)])
 
 
-def _count_entries(happenings: Sequence[Happening]) -> int:
+def _count_entries(happenings: Sequence[TimelineEntry]) -> int:
     """Count the captures and voids in a history."""
     done = {each.cause for each in happenings if each.kind == "response" and not each.failed}
     return sum(
@@ -62,7 +62,7 @@ def _count_entries(happenings: Sequence[Happening]) -> int:
 
 
 def _attempts(
-    order: Order, reached: Sequence[StatusReached], at: datetime, taken: int | None
+    order: Order, reached: Sequence[ReachedStatus], at: datetime, taken: int | None
 ) -> tuple[Transaction, ...]:
     """Reconstruct the attempts that had begun, with the statuses ``reached`` by then."""
     statuses = {status.transaction_id: status.status for status in reached if status.payment_method}

@@ -56,7 +56,7 @@ def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: b
     return (has_lines or not needs.needs_order_lines) and (has_customer or not needs.needs_customer)
 
 
-def offered(settings: Settings, order: Order) -> list[str]:
+def offered_methods(settings: Settings, order: Order) -> list[str]:
     """List the methods of the hosted page: enabled, testable, listed and usable (GEN-03, GEN-04)."""
     names = (
         list(order.payment_methods) if order.payment_methods is not None else list(settings.payment_methods)

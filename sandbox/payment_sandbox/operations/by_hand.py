@@ -10,7 +10,7 @@ from payment_sandbox.operations.refund import refund
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.calling import caused_by
+from payment_sandbox.projects.calling import with_cause
 from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, PerformedAction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.recorder import action_event
@@ -20,7 +20,7 @@ ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
 def create_by_hand(project: Project, data: Mapping[str, Any], body: Mapping[str, Any]) -> Order:
     """Create an order from its parsed form; the action records the ``body``."""
-    return _recorded(project, "create", {"order": body}, lambda: create_order(project, data))
+    return _record(project, "create", {"order": body}, lambda: create_order(project, data))
 
 
 def act_as_merchant(
@@ -36,16 +36,16 @@ def act_as_merchant(
     if action not in ACTIONS:
         raise Invalid([Violation("action", f"must be one of: {', '.join(ACTIONS)}", list(ACTIONS))])
     how = {"amount_cents": amount_cents} if amount_cents is not None else {}
-    return _recorded(project, action, how, lambda: _act(project, order_id, action, amount_cents), via)
+    return _record(project, action, how, lambda: _act(project, order_id, action, amount_cents), via)
 
 
-def _recorded(
+def _record(
     project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
 ) -> Order:
     """Run an operation with an action as its cause; record the action if it succeeds."""
     journal, real_at = project.epoch.journal, project.services.real.wall_now()
     action_id = journal.next_id("action")
-    with caused_by(action_id):
+    with with_cause(action_id):
         order = run()
     performed = PerformedAction(action_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
     journal.add([performed])

@@ -45,11 +45,11 @@ def _check_transaction(
     if unavailable is not None:
         allowed = _usable(data, in_form, settings, available(settings))
         violation = Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)
-        return [_suggesting(violation, name, settings)]
+        return [_suggest_name(violation, name, settings)]
     method = BY_NAME[settings.method(name) or ""]
     violations = [
         Violation(key, f"is required for {name}", rule=NEEDS[key])
-        for key in _missing(method, data)
+        for key in _missing_keys(method, data)
         if not _is_wrong(key, in_form)
     ]
     if "capture_mode" in requested and not method.capabilities.authorizes:
@@ -64,7 +64,7 @@ def _check_transaction(
     return violations
 
 
-def _missing(method: Method, data: Mapping[str, Any]) -> list[str]:
+def _missing_keys(method: Method, data: Mapping[str, Any]) -> list[str]:
     needs = method.capabilities
     return [
         key
@@ -86,12 +86,12 @@ def _check_allow_list(
         return [Violation("payment_methods", problem, usable, rule="GEN-04")]
     problems = {index: f"{name[:WORD_LENGTH_MAX]!r} is not a payment method" for index, name in unknown}
     return [
-        _suggesting(Violation(f"payment_methods[{index}]", problems[index], usable), name, settings)
+        _suggest_name(Violation(f"payment_methods[{index}]", problems[index], usable), name, settings)
         for index, name in unknown
     ]
 
 
-def _suggesting(violation: Violation, name: str, settings: Settings) -> Violation:
+def _suggest_name(violation: Violation, name: str, settings: Settings) -> Violation:
     """Suggest the closest method in the violation of an unknown name."""
     if settings.method(name) is not None:
         return violation

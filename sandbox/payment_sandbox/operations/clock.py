@@ -20,7 +20,7 @@ def advance_clock(
     """Advance ``by`` a period, ``to`` a time, or ``until`` the next event or until idle (CTL-13).
 
     Raises:
-        Invalid: the time is before now.
+        Invalid: the time is in the past.
         ClockBusy: another advance is running.
     """
     if "until" in aim:

@@ -19,7 +19,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variations import met_by_webhooks
+from payment_sandbox.scenarios.variations import webhook_coverage_checks
 
 METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
 
@@ -50,7 +50,7 @@ class Met(NamedTuple):
     what: str
 
 
-def _decided(method: str) -> frozenset[str]:
+def _decidable_actors(method: str) -> frozenset[str]:
     """List the actors of a method that a scenario decides: customer, screening, processor, credit."""
     return frozenset().union(*BY_NAME[method].capabilities.outcomes)
 
@@ -58,7 +58,7 @@ def _decided(method: str) -> frozenset[str]:
 @cache
 def possible_outcomes(method: str) -> Sequence[str]:
     """List the possible outcomes of payments with a method."""
-    capabilities, keys = BY_NAME[method].capabilities, _decided(method)
+    capabilities, keys = BY_NAME[method].capabilities, _decidable_actors(method)
     outcomes = [PAID] if not capabilities.authorizes or capabilities.default_capture_mode is None else []
     outcomes += [DECLINED, CANCELLED] if "customer" in keys else []
     outcomes += [PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH] if "credit" in keys else []
@@ -93,7 +93,7 @@ RIGHT, WRONG, BY_HAND = HOW
 
 def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
     """Return the cells that a project has met, judged by the findings of its review."""
-    state, judged = project.epoch.state, _judged(project, findings)
+    state, judged = project.epoch.state, _collect_evidence(project, findings)
     name = state.scenario.name
     places: dict[Met, dict[str, dict[str, None]]] = {
         Met(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in state.rule_uses
@@ -106,7 +106,7 @@ def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
     return {met: CaseMet(*(list(each.get(how, ())) for how in HOW)) for met, each in places.items()}
 
 
-class _Judged(NamedTuple):
+class _Evidence(NamedTuple):
     """The orders and requests with open findings, and the manual actions on orders."""
 
     wrong: Container[str | None]  # ids of orders and of records
@@ -120,10 +120,10 @@ class _Judged(NamedTuple):
         return BY_HAND if any((order.id, action) in self.by_hand for action in done) else RIGHT
 
 
-def _judged(project: Project, findings: Iterable[Finding]) -> _Judged:
+def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidence:
     mistakes = [finding for finding in findings if finding.is_open]
     taken = project.epoch.journal.actions(None)
-    return _Judged(
+    return _Evidence(
         {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by},
         {(each.order_id, each.action) for each in taken if each.actor == MERCHANT},
     )
@@ -133,15 +133,15 @@ MetAt = Iterator[tuple[Met, str, str]]
 """Met cells: the cell, how it was met, and the id of an order or a request."""
 
 
-def _met_outcomes(project: Project, judged: _Judged) -> MetAt:
+def _met_outcomes(project: Project, judged: _Evidence) -> MetAt:
     for order in project.epoch.store.orders_newest_first():
         for attempt in order.transactions if not order.is_refund else ():
             for outcome in _outcomes(order, attempt):
                 yield Met(METHOD, attempt.method, outcome), judged.order(order, outcome), order.id
 
 
-def _met_webhooks(project: Project, judged: _Judged) -> MetAt:
-    variations, settings = met_by_webhooks(), project.settings.as_mapping()
+def _met_webhooks(project: Project, judged: _Evidence) -> MetAt:
+    variations, settings = webhook_coverage_checks(), project.settings.as_mapping()
     for delivery in project.epoch.store.deliveries():
         order = project.epoch.store.order(delivery.order_id)
         how = judged.order(order) if order is not None else RIGHT
@@ -151,7 +151,7 @@ def _met_webhooks(project: Project, judged: _Judged) -> MetAt:
         yield from ((Met(WEBHOOK, name, ""), how, delivery.order_id) for name in met)
 
 
-def _met_refusals(project: Project, judged: _Judged) -> MetAt:
+def _met_refusals(project: Project, judged: _Evidence) -> MetAt:
     for entry in project.epoch.journal.unmasked():
         if entry.rule is not None:
             yield Met(REFUSAL, entry.rule, ""), WRONG if entry.id in judged.wrong else RIGHT, entry.id
@@ -237,7 +237,7 @@ OUTCOMES_BY_DECISION: Final = {
 @cache
 def _outcome_finders(method: str) -> "Sequence[Callable[[Transaction], Outcomes]]":
     """Return the functions that detect the outcomes of payments with a method."""
-    parts = (part for decided, part in OUTCOMES_BY_DECISION.items() if decided in _decided(method))
+    parts = (part for decided, part in OUTCOMES_BY_DECISION.items() if decided in _decidable_actors(method))
     return _plain_outcomes, _authorization_outcomes, *parts
 
 
@@ -284,7 +284,7 @@ class CoverageGroup(NamedTuple):
         return [name for name, cell in self.cells.items() if cell.wrong and not cell.right]
 
 
-class Covered(NamedTuple):
+class Matrix(NamedTuple):
     """The matrix of a suite, or of a project."""
 
     methods: list[CoverageGroup]
@@ -298,12 +298,12 @@ class Covered(NamedTuple):
         return 100 * sum(row.met for row in self.methods) / cells if cells else 0.0
 
 
-def covered(met: Cells, enabled: Iterable[str]) -> Covered:
+def build_matrix(met: Cells, enabled: Iterable[str]) -> Matrix:
     """Build the matrix for the enabled methods, or else for the used methods."""
     used = {one.subject for one in met if one.group == METHOD}
     chosen = set(enabled)
     methods = [_method(name, met) for name in NAMES if name in (chosen or used)]
-    return Covered(methods, [row for row in _others(met) if row.cells], bool(chosen))
+    return Matrix(methods, [row for row in _others(met) if row.cells], bool(chosen))
 
 
 def _method(name: str, met: Cells) -> CoverageGroup:
@@ -316,7 +316,8 @@ def _method(name: str, met: Cells) -> CoverageGroup:
 
 def _others(met: Cells) -> list[CoverageGroup]:
     webhooks = {
-        outcome: met.get(Met(WEBHOOK, outcome, ""), NEVER) for outcome in (DELIVERED, *met_by_webhooks())
+        outcome: met.get(Met(WEBHOOK, outcome, ""), NEVER)
+        for outcome in (DELIVERED, *webhook_coverage_checks())
     }
     refusals = {rule: met.get(Met(REFUSAL, rule, ""), NEVER) for rule in refusal_rules()}
     rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}
@@ -335,6 +336,6 @@ def met_of(group: str, title: str, what: str) -> Met:
     return Met(group, scenario, rule)
 
 
-def coverage(project: Project, findings: Iterable[Finding]) -> Covered:
+def coverage(project: Project, findings: Iterable[Finding]) -> Matrix:
     """Build the matrix of a project, judged by the findings of its review."""
-    return covered(met_by(project, findings), enabled_methods(project))
+    return build_matrix(met_by(project, findings), enabled_methods(project))

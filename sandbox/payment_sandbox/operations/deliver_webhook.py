@@ -20,11 +20,11 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import cut_text
-from payment_sandbox.projects.outbox import UNCHANGED, Changed, QueuedDelivery
+from payment_sandbox.projects.outbox import UNCHANGED, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Label, OfferedAttempt, label_of
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, OneByOne, Swap, Together, WebhookEffect
+from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
 
 ERROR_LENGTH_MAX: Final = 500  # characters
@@ -49,7 +49,7 @@ class PreparedAttempt(NamedTuple):
     at: datetime
     real_at: datetime
     label: Label | None = None
-    effect: WebhookEffect = UNTOUCHED
+    effect: WebhookEffect = NO_EFFECT
 
     @property
     def copies(self) -> int:
@@ -79,15 +79,15 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
             return None
         delivery = epoch.store.delivery(queued.delivery_id)
         is_over = delivery is None or _is_over(delivery, queued)
-        effect = UNTOUCHED if delivery is None or is_over else _effect(epoch, delivery, queued)
+        effect = NO_EFFECT if delivery is None or is_over else _effect(epoch, delivery, queued)
         if delivery is not None and not is_over and not _may_be_postponed(epoch, delivery, queued, effect):
-            return _prepared(project, epoch, queued, delivery, effect)
+            return _prepare(project, epoch, queued, delivery, effect)
     if _is_finished(project, epoch, queued, effect):
         return None
     return prepare_attempt(project, epoch, queued)  # another webhook has been swapped in the meantime
 
 
-def _prepared(
+def _prepare(
     project: Project, epoch: Epoch, queued: QueuedDelivery, delivery: Delivery, effect: WebhookEffect
 ) -> PreparedAttempt | None:
     """Build the attempt; return None if it waits for a listener."""
@@ -115,7 +115,7 @@ def _is_finished(project: Project, epoch: Epoch, queued: QueuedDelivery, effect:
         return is_finished
 
 
-def _request(project: Project, delivery: Delivery, changed: Changed) -> WebhookRequest:
+def _request(project: Project, delivery: Delivery, changed: ResendChanges) -> WebhookRequest:
     url = changed.url or standard_url(project.settings, delivery)
     return WebhookRequest(url, HEADERS, (changed.body or standard_body(project, delivery)).encode())
 
@@ -181,7 +181,7 @@ def record_attempt(
             return
         is_changed, state = prepared.queued.is_changed, delivery.state
         number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
-        attempt = _masked(
+        attempt = _mask_attempt(
             project.masking, WebhookAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         )
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
@@ -214,7 +214,7 @@ def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: d
     )
 
 
-def _masked(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
+def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
     """Prepare an attempt for storage: mask secrets, and cut long bodies."""
     request = masking.record(attempt.request)
     body = request.body[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
@@ -235,13 +235,13 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
 def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
     """Return the effect on the next attempt: faults first, then the rehearsal; none with overrides."""
     if queued.is_changed:
-        return UNTOUCHED
+        return NO_EFFECT
     state = epoch.state
     return (
         state.faults.webhook(delivery)
         or state.scenario_faults.webhook(delivery)
         or epoch.rehearsal.webhook(delivery)
-        or UNTOUCHED
+        or NO_EFFECT
     )
 
 
@@ -293,7 +293,7 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
     return delivery
 
 
-def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) -> Delivery:
+def redeliver(project: Project, delivery_id: str, changed: ResendChanges = UNCHANGED) -> Delivery:
     """Make one more attempt now, even if the delivery has ended (CTL-22).
 
     The attempt skips the queue, and this call waits for the response. The outcome of a
@@ -313,7 +313,7 @@ def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) 
     return delivery
 
 
-def resend_later(project: Project, delivery_id: str, changed: Changed, after: Period) -> None:
+def resend_later(project: Project, delivery_id: str, changed: ResendChanges, after: Period) -> None:
     """Resend a webhook after a period of sandbox time.
 
     Raises:

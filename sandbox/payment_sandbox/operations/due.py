@@ -27,7 +27,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import Changed
+from payment_sandbox.projects.outbox import ResendChanges
 
 
 class CommandHandler(Protocol):
@@ -188,7 +188,7 @@ class ResentDelivery:
 
     def run(self, edit: Edit, command: Resend) -> None:
         """Send the webhook."""
-        edit.resend(command.delivery_id, Changed(command.url, command.body))
+        edit.resend(command.delivery_id, ResendChanges(command.url, command.body))
 
 
 HANDLERS: Final[dict[type[Command], CommandHandler]] = {

@@ -41,18 +41,18 @@ def find_orders(epoch: Epoch, wanted: OrderFilter) -> Iterator[Order]:
         raise Invalid([Violation("sort", f"must be one of: {', '.join(SORTS)}", list(SORTS))])
     if wanted.before is not None and epoch.store.order(wanted.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
-    return _matching(epoch, wanted._replace(text=wanted.text and _folded(wanted.text)))
+    return _match(epoch, wanted._replace(text=wanted.text and _fold(wanted.text)))
 
 
-def _matching(epoch: Epoch, wanted: OrderFilter) -> Iterator[Order]:
+def _match(epoch: Epoch, wanted: OrderFilter) -> Iterator[Order]:
     is_begun = wanted.before is None
-    for order in _sorted(epoch.store.orders_newest_first(), wanted.sort):
+    for order in _sort(epoch.store.orders_newest_first(), wanted.sort):
         if is_begun and not order.is_refund and wanted.matches(order):
             yield order
         is_begun = is_begun or order.id == wanted.before
 
 
-def _sorted(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
+def _sort(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
     if sort == "oldest":
         return reversed(list(newest_first))
     if sort == "amount":
@@ -78,7 +78,7 @@ def _texts(order: Order) -> str:
     texts += methods_of(order)
     texts += [str(customer[name]) for name in CUSTOMER_TEXTS if customer.get(name)]
     texts += [refund.refund_id for refund in order.refunds]
-    return _folded("\n".join(texts))
+    return _fold("\n".join(texts))
 
 
 def _amounts(order: Order) -> list[str]:
@@ -102,7 +102,7 @@ STROKES: Final = str.maketrans(
 """Replacements for letters that Unicode does not decompose: strokes and ligatures."""
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Fold the case and the accents of a text."""
     folded = text.casefold()
     if folded.isascii():

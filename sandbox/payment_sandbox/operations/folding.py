@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import groupby, pairwise
 from typing import Final
 
-from payment_sandbox.operations.history import SHOP, Happening
+from payment_sandbox.operations.history import SHOP, TimelineEntry
 from payment_sandbox.operations.reasons import attempt_number, webhook_of
 
 ALIKE_MIN: Final = 3  # attempts that are folded
@@ -16,7 +16,7 @@ BLOCKS_MIN: Final = 3
 FOLDED: Final = "folded"
 
 
-def folded(happenings: Sequence[Happening]) -> list[Happening]:
+def fold(happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Fold attempts that failed in the same way, even of interleaved webhooks, and repeated exchanges."""
     rows = [
         row
@@ -26,7 +26,7 @@ def folded(happenings: Sequence[Happening]) -> list[Happening]:
     return list(_fold_blocks(rows))
 
 
-def _fold_attempts(run: list[Happening]) -> Iterator[Happening]:
+def _fold_attempts(run: list[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Fold the end of a run of attempts, in which every webhook failed repeatedly, to one row."""
     begin = _begin_of_failures(run)
     tail = run[begin:]
@@ -38,10 +38,10 @@ def _fold_attempts(run: list[Happening]) -> Iterator[Happening]:
     folded_ids = {each.id for each in later}
     yield from run[:begin]
     yield from (each for each in tail if not {each.id, each.cause} & folded_ids)
-    yield _summary(later, _answer(tail), len(retries))
+    yield _summarize(later, _answer(tail), len(retries))
 
 
-def _begin_of_failures(run: list[Happening]) -> int:
+def _begin_of_failures(run: list[TimelineEntry]) -> int:
     """Return the index from which all attempts of a run failed with the same answer."""
     last = _answer(run)
     for index in range(len(run) - 1, -1, -1):
@@ -52,23 +52,23 @@ def _begin_of_failures(run: list[Happening]) -> int:
     return 0
 
 
-def _is_answered(step: Happening) -> bool:
+def _is_answered(step: TimelineEntry) -> bool:
     """Whether the step is an attempt with a separate step for the answer; a lost attempt has none."""
     return step.kind == "webhook" and not step.lost
 
 
-def _answer(run: list[Happening]) -> str:
+def _answer(run: list[TimelineEntry]) -> str:
     answers = [_outcome(each) for each in run if not _is_answered(each)]
     return answers[-1] if answers else ""
 
 
-def _outcome(step: Happening) -> str:
+def _outcome(step: TimelineEntry) -> str:
     """Return the outcome of an attempt: the shop's answer, or the effect of a fault."""
     first, _, rest = step.label.partition(" · ")
     return rest.partition(" · ")[0] if step.lost else first
 
 
-def _summary(later: list[Happening], answer: str, webhooks: int) -> Happening:
+def _summarize(later: list[TimelineEntry], answer: str, webhooks: int) -> TimelineEntry:
     numbers = [attempt_number(each) for each in later]
     of = ALL_OF.get(webhooks, f" of {webhooks} webhooks")
     label = (
@@ -78,7 +78,7 @@ def _summary(later: list[Happening], answer: str, webhooks: int) -> Happening:
     return later[0]._replace(sender=SHOP, receiver=SHOP, label=label)
 
 
-def _interval(later: list[Happening]) -> str:
+def _interval(later: list[TimelineEntry]) -> str:
     """Describe the interval between the attempts of each webhook, if it is constant."""
     times = {
         webhook: [each.at for each in later if webhook_of(each) == webhook]
@@ -89,11 +89,11 @@ def _interval(later: list[Happening]) -> str:
     return f", every {minutes:g} min" if minutes >= 1 else ""
 
 
-def _fold_blocks(happenings: Sequence[Happening]) -> Iterator[Happening]:
+def _fold_blocks(happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Fold consecutive equal exchanges: the first in full, the others as a count."""
     at = 0
     while at < len(happenings):
-        size, times = _repeated(happenings, at)
+        size, times = _longest_repetition(happenings, at)
         if times < BLOCKS_MIN:
             yield happenings[at]
             at += 1
@@ -112,7 +112,7 @@ def _fold_blocks(happenings: Sequence[Happening]) -> Iterator[Happening]:
         at += size * times
 
 
-def _repeated(happenings: Sequence[Happening], at: int) -> tuple[int, int]:
+def _longest_repetition(happenings: Sequence[TimelineEntry], at: int) -> tuple[int, int]:
     """Return the length and the number of repetitions of the longest repeated block at this index."""
     best = (1, 1)
     for size in range(2, 9):
@@ -124,5 +124,5 @@ def _repeated(happenings: Sequence[Happening], at: int) -> tuple[int, int]:
     return best
 
 
-def _shape(block: Sequence[Happening]) -> list[tuple[str, str, str]]:
+def _shape(block: Sequence[TimelineEntry]) -> list[tuple[str, str, str]]:
     return [(each.sender, each.receiver, each.label) for each in block]

@@ -23,7 +23,7 @@ from payment_sandbox.projects.journal import (
     Failure,
     JournalEntry,
     PerformedAction,
-    StatusReached,
+    ReachedStatus,
     as_plain,
     number_in,
 )
@@ -51,7 +51,7 @@ NAMES: Final = {"sender": "from", "receiver": "to"}  # in the API
 EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 
 
-class Happening(NamedTuple):
+class TimelineEntry(NamedTuple):
     """A message or change in the history; ``cause`` is the id of an earlier happening.
 
     ``status`` is an HTTP status, or the new status of an order or attempt. ``failed`` marks refused, lost and
@@ -84,7 +84,7 @@ def short_path(path: str) -> str:
     return f"…/{bare.removeprefix(OF_ATTEMPT).removeprefix(OF_ORDER)}"
 
 
-def as_mapping(happening: Happening) -> dict[str, Any]:
+def as_mapping(happening: TimelineEntry) -> dict[str, Any]:
     """Convert a happening to plain data with the field names of the API."""
     return {NAMES.get(name, name): value for name, value in as_plain(happening).items()}
 
@@ -119,52 +119,52 @@ INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL |
 TAG: Final = Pattern(r"<[^<>]*>?")
 
 
-Record = TypeVar("Record", StatusReached, AgendaEvent, Failure)
+Record = TypeVar("Record", ReachedStatus, AgendaEvent, Failure)
 
 Ids = frozenset[str | None]
 """Identifiers of orders."""
 
 
-def history(epoch: Epoch, order_id: str | None = None) -> list[Happening]:
+def history(epoch: Epoch, order_id: str | None = None) -> list[TimelineEntry]:
     """Return the whole history, or the history of one order and its refunds.
 
     Raises:
         Unknown: the order does not exist.
     """
-    about = _related(epoch, order_id) if order_id is not None else None
+    about = _related_ids(epoch, order_id) if order_id is not None else None
     happenings = [
         happening for happening in _all(epoch, about) if about is None or happening.order_id in about
     ]
     return sorted(happenings, key=place_of)
 
 
-def place_of(happening: Happening) -> tuple[datetime, int]:
+def place_of(happening: TimelineEntry) -> tuple[datetime, int]:
     """Return the sort key of a happening; records of one edit share the real time, so ids break ties."""
     return happening.real_at, number_in(happening.id)
 
 
-def _related(epoch: Epoch, order_id: str) -> Ids:
+def _related_ids(epoch: Epoch, order_id: str) -> Ids:
     order = epoch.find_order(order_id)
     return frozenset((order.id, *(refund.refund_id for refund in order.refunds)))
 
 
-def _all(epoch: Epoch, about: Ids | None) -> Iterator[Happening]:
+def _all(epoch: Epoch, about: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
     for entry in journal.entries(lambda entry: about is None or entry.order_id in about, with_bodies=False):
         yield from _exchange(entry)
-    statuses = _about(journal.statuses, about)
+    statuses = _records_about(journal.statuses, about)
     outcomes = _outcomes(statuses)
     for taken in journal.actions(about):
         yield from _action(taken, store.order(taken.order_id or ""), outcomes.get(taken.id))
     yield from _statuses(statuses)
-    yield from map(_agenda_event, _about(journal.agenda_events, about))
-    yield from map(_failure, _about(journal.failures, about))
+    yield from map(_agenda_event, _records_about(journal.agenda_events, about))
+    yield from map(_failure, _records_about(journal.failures, about))
     causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
     for delivery in _deliveries(epoch, about):
         yield from _webhook(delivery, causes.get((delivery.order_id, delivery.status, delivery.created)))
 
 
-def _about(records: Iterable[Record], about: Ids | None) -> list[Record]:
+def _records_about(records: Iterable[Record], about: Ids | None) -> list[Record]:
     return [record for record in list(records) if about is None or record.order_id in about]
 
 
@@ -174,13 +174,15 @@ def _deliveries(epoch: Epoch, about: Ids | None) -> list[Delivery]:
     return [delivery for order_id in about for delivery in epoch.store.deliveries_of(order_id or "")]
 
 
-def _exchange(entry: JournalEntry) -> Iterator[Happening]:
+def _exchange(entry: JournalEntry) -> Iterator[TimelineEntry]:
     real_at = entry.real_at or entry.at
     label = f"{entry.method} {short_path(entry.path)}"
-    yield Happening(entry.id, entry.at, real_at, SHOP, SERVICE, "request", label, None, None, entry.order_id)
+    yield TimelineEntry(
+        entry.id, entry.at, real_at, SHOP, SERVICE, "request", label, None, None, entry.order_id
+    )
     is_refused = entry.status is None or entry.status >= ERROR_FROM
     words = [str(entry.status) if entry.status is not None else "no response", entry.rule or ""]
-    yield Happening(
+    yield TimelineEntry(
         f"{entry.id}/response",
         entry.at,
         entry.answered_at or real_at,
@@ -198,7 +200,7 @@ def _exchange(entry: JournalEntry) -> Iterator[Happening]:
     )
 
 
-def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
+def _outcomes(statuses: Iterable[ReachedStatus]) -> dict[str | None, str]:
     """Return the outcomes of actions by id; without recorded statuses, the outcome is unknown."""
     outcomes: dict[str | None, str] = {}
     for status in statuses:
@@ -209,11 +211,11 @@ def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
     return outcomes
 
 
-def _action(taken: PerformedAction, order: Order | None, outcome: str | None) -> Iterator[Happening]:
+def _action(taken: PerformedAction, order: Order | None, outcome: str | None) -> Iterator[TimelineEntry]:
     words = PHRASES.get(taken.action, taken.action).format_map({"payment_method": "", **taken.how})
     sender, receiver = _between(taken, order)
     reason = taken.how.get("reason")
-    yield Happening(
+    yield TimelineEntry(
         taken.id,
         taken.at,
         taken.real_at,
@@ -229,7 +231,7 @@ def _action(taken: PerformedAction, order: Order | None, outcome: str | None) ->
         f"{reason} (via {taken.via})" if reason else f"via {taken.via}",
     )
     if receiver == BANK and outcome is not None:
-        yield Happening(
+        yield TimelineEntry(
             f"{taken.id}/outcome",
             taken.at,
             taken.real_at,
@@ -255,13 +257,13 @@ def _between(taken: PerformedAction, order: Order | None) -> tuple[str, str]:
     return PARTY_BY_ACTOR.get(taken.actor, taken.actor), SERVICE
 
 
-def _statuses(statuses: list[StatusReached]) -> Iterator[Happening]:
+def _statuses(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
     """Yield status changes; an order and its attempt share a happening if both reach the status at once."""
     orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
     for item in statuses:
         is_order = item.payment_method is None
         if is_order or (item.order_id, item.real_at, item.status) not in orders:
-            yield Happening(
+            yield TimelineEntry(
                 item.id,
                 item.at,
                 item.real_at,
@@ -275,15 +277,15 @@ def _statuses(statuses: list[StatusReached]) -> Iterator[Happening]:
             )
 
 
-def _agenda_event(event: AgendaEvent) -> Happening:
+def _agenda_event(event: AgendaEvent) -> TimelineEntry:
     words = event.kind.replace("-", " ")
-    return Happening(
+    return TimelineEntry(
         event.id, event.at, event.real_at, SERVICE, SERVICE, "agenda-event", words, None, None, event.order_id
     )
 
 
-def _failure(failure: Failure) -> Happening:
-    return Happening(
+def _failure(failure: Failure) -> TimelineEntry:
+    return TimelineEntry(
         failure.id,
         failure.at,
         failure.real_at,
@@ -299,7 +301,7 @@ def _failure(failure: Failure) -> Happening:
     )
 
 
-def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
+def _webhook(delivery: Delivery, cause: str | None) -> Iterator[TimelineEntry]:
     for index, (attempt, (begun, ended)) in enumerate(
         zip(delivery.attempts, _spans(delivery), strict=True), 1
     ):
@@ -307,7 +309,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
         failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
         how = "resent with changes" if attempt.number == MANUAL_ATTEMPT else f"attempt {attempt.number}"
         label = f"webhook, {how}: {delivery.status}{f' · {fault}' if fault is not None else ''}"
-        yield Happening(
+        yield TimelineEntry(
             attempt_id,
             attempt.at,
             begun,
@@ -330,16 +332,16 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
 
 def _webhook_response(
     delivery: Delivery, attempt: WebhookAttempt, attempt_id: str, ended: datetime
-) -> Happening:
+) -> TimelineEntry:
     reply = attempt.reply
-    return Happening(
+    return TimelineEntry(
         f"{attempt_id}/response",
         attempt.at,
         ended,
         SHOP,
         SERVICE,
         "webhook-response",
-        *_answered(attempt),
+        *_answer_text(attempt),
         attempt_id,
         delivery.order_id,
         not reply.is_delivered,
@@ -362,7 +364,7 @@ def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
         yield from [(min(each[1] for each in group), max(each[2] for each in group))] * len(group)
 
 
-def _answered(attempt: WebhookAttempt) -> tuple[str, int | None]:
+def _answer_text(attempt: WebhookAttempt) -> tuple[str, int | None]:
     """Return the text and the status of a shop's answer."""
     reply = attempt.reply
     if reply.status is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening, history
+from payment_sandbox.operations.history import ERROR_FROM, SHOP, TimelineEntry, history
 from payment_sandbox.operations.reasons import with_reasons
 from payment_sandbox.operations.review.evidence import Finding, as_object, whole_number
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
@@ -50,18 +50,18 @@ class Belief(NamedTuple):
         return self.shop == self.service
 
 
-def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[Happening]:
+def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[TimelineEntry]:
     """Return an order's history with calls in words, reasons, and marked mistakes.
 
     Raises:
         Unknown: the order does not exist.
     """
     open_findings = [finding for finding in findings if finding.is_open]
-    reasoned = with_reasons(epoch, _in_words(epoch, history(epoch, order_id)))
-    return list(_judged(reasoned, open_findings))
+    reasoned = with_reasons(epoch, _call_in_words(epoch, history(epoch, order_id)))
+    return list(_mark_mistakes(reasoned, open_findings))
 
 
-def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
+def _call_in_words(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Describe the shop's calls in words: the request, and the status in the response or the refusal."""
     calls = {happening.id for happening in happenings if happening.kind == "request"}
     entries = [entry for entry in epoch.journal.unmasked() if entry.id in calls]
@@ -95,12 +95,14 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
     return f"{verb} · {euros(amount)}"
 
 
-def in_euros(text: str) -> str:
+def convert_cents(text: str) -> str:
     """Convert the cents in a text to euros."""
     return CENTS.sub(lambda match: euros(int(match[1])), text)
 
 
-def _judged(happenings: Iterable[Happening], findings: Sequence[Finding]) -> Iterator[Happening]:
+def _mark_mistakes(
+    happenings: Iterable[TimelineEntry], findings: Sequence[Finding]
+) -> Iterator[TimelineEntry]:
     """Mark the happenings that show a mistake, and add a note where the shop did not read the order."""
     unread = {each for finding in findings if finding.rule == UNREAD for each in finding.shown_by}
     wrong = {each for finding in findings for each in finding.shown_by} - unread
@@ -128,9 +130,9 @@ def _words(entry: JournalEntry) -> str:
     if entry.fault is not None and entry.fault.sends_nothing:
         return f"{status} · lost (fault)" if entry.status is not None else f"{status} (fault)"
     if entry.fault is not None:
-        return f"{status} · by a fault of the sandbox: {fault_in_words(entry.fault.document)}"
+        return f"{status} · sandbox fault: {fault_in_words(entry.fault.document)}"
     if entry.status is not None and entry.status >= ERROR_FROM:
-        why = why_refused(entry)
+        why = short_reason(entry)
         return f"{status} · {why}" if why else status
     order_status = status_in(entry)
     return f"{status} · {order_status}" if order_status else status
@@ -138,10 +140,10 @@ def _words(entry: JournalEntry) -> str:
 
 def refusal(entry: JournalEntry) -> str:
     """Return the full sentence of a refusal, with amounts in euros; empty without a refusal."""
-    return in_euros((entry.error() or "").partition(": ")[2])
+    return convert_cents((entry.error() or "").partition(": ")[2])
 
 
-def why_refused(entry: JournalEntry) -> str:
+def short_reason(entry: JournalEntry) -> str:
     """Return the short reason of a refusal: no details in brackets, and short ids."""
     why = UUID.sub(r"\1…", refusal(entry)).partition(" (")[0] or entry.rule or ""
     return why if len(why) <= WORDS_MAX else f"{why[:WORDS_MAX]}…"
@@ -166,7 +168,7 @@ class _Change(NamedTuple):
 def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
     """Return the changes of an order's status and of the shop's belief, oldest first."""
     rows: list[Belief] = []
-    reached, order = list(_reached(epoch, order_id)), epoch.store.order(order_id)
+    reached, order = list(_status_lines(epoch, order_id)), epoch.store.order(order_id)
     shop: str | None = None
     service = (
         str(order.status) if order is not None and not reached else None
@@ -178,7 +180,7 @@ def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
     return rows
 
 
-def _reached(epoch: Epoch, order_id: str) -> Iterator[_Change]:
+def _status_lines(epoch: Epoch, order_id: str) -> Iterator[_Change]:
     for reached in list(epoch.journal.statuses):
         if reached.order_id == order_id and reached.payment_method is None:
             yield _Change(reached.real_at, number_of(reached), reached.at, False, reached.status)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from payment_sandbox.operations.history import Happening
+from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, VIA_SCENARIO, PerformedAction
 
@@ -12,18 +12,18 @@ A_COPY: Final = " · a copy"
 BY_HAND: Final = " · by hand"
 
 
-def webhook_of(happening: Happening) -> str:
+def webhook_of(happening: TimelineEntry) -> str:
     """Return the webhook id of an attempt."""
     return happening.id.partition("/")[0]
 
 
-def attempt_number(happening: Happening) -> int:
+def attempt_number(happening: TimelineEntry) -> int:
     """Return the number of an attempt; 0 for a manual resend with changes."""
     words = happening.label.partition(":")[0].rpartition(" ")[2]
     return int(words) if words.isascii() and words.isdecimal() else 0
 
 
-def with_reasons(epoch: Epoch, happenings: Sequence[Happening]) -> Iterator[Happening]:
+def with_reasons(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Yield the happenings; the label of an unusual step ends with the reason."""
     about = frozenset(each.order_id for each in happenings)
     actions = {taken.id: taken for taken in epoch.journal.actions(about)}
@@ -38,7 +38,7 @@ def with_reasons(epoch: Epoch, happenings: Sequence[Happening]) -> Iterator[Happ
             yield happening
 
 
-def _repeat(happening: Happening, seen: set[tuple[str, int]]) -> str:
+def _repeat(happening: TimelineEntry, seen: set[tuple[str, int]]) -> str:
     """Mark a copy or a retry of a webhook; a copy has the number of its original."""
     number = attempt_number(happening)
     key = webhook_of(happening), number
@@ -49,7 +49,7 @@ def _repeat(happening: Happening, seen: set[tuple[str, int]]) -> str:
     return RETRY if number > 1 else ""
 
 
-def _reason(epoch: Epoch, happening: Happening, taken: PerformedAction | None) -> str:
+def _reason(epoch: Epoch, happening: TimelineEntry, taken: PerformedAction | None) -> str:
     if taken is None or taken.actor == MERCHANT:
         return ""
     if taken.via == VIA_CONTROL:

@@ -18,14 +18,16 @@ from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
 
 
-class Refunded(NamedTuple):
+class RefundResult(NamedTuple):
     """A refund's record, with a ``warning`` if its amount and lines did not match."""
 
     record: Order
     warning: str | None
 
 
-def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: IfMatch | None) -> Refunded:
+def refund(
+    project: Project, order_id: str, data: Mapping[str, Any], if_match: IfMatch | None
+) -> RefundResult:
     """Refund an amount, lines or the remainder (SET-48, SET-49).
 
     Raises:
@@ -50,7 +52,7 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
         order.refunds = (*order.refunds, entry)
         play_out(edit, record, record.transactions[0], [paid.method, paid.payment_method])
         restore_refundable(edit, record)
-    return Refunded(record, planned.warning)
+    return RefundResult(record, planned.warning)
 
 
 def restore_refundable(edit: Edit, record: Order) -> None:

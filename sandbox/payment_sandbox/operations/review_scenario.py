@@ -52,7 +52,7 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
     settings = read_settings(dict(scenario.settings), Settings())
     warnings: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
-        kinds = _decided(rule, settings)
+        kinds = _attempt_kinds(rule, settings)
         warnings += _unreachable(index, rule, kinds, scenario, settings)
         warnings += _ineffective(index, rule, kinds, settings)
         if settings.is_test and not rule.when.refund:
@@ -61,7 +61,7 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
     return warnings
 
 
-def _decided(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
+def _attempt_kinds(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
     """List the kinds of attempts that a rule can decide."""
     return [kind for kind in _kinds(rule.when, settings) if _applies(rule, kind)]
 

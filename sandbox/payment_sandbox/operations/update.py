@@ -6,7 +6,7 @@ from typing import Any, Final
 from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.operations.checks import check_order
 from payment_sandbox.operations.create_order import lines
-from payment_sandbox.orders.order import Order, reduced
+from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violation
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
@@ -38,7 +38,7 @@ def update(
         if violations:
             raise Invalid(violations)
         if not changed.keys().isdisjoint(SUM):
-            _refuse_acted(order)
+            _refuse_after_actions(order)
         _apply(order, changed)
     return project.find_order(order_id)
 
@@ -61,7 +61,7 @@ def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -
     if (
         reduced_customer
         and order.customer is not None
-        and requested.get("customer") == reduced(order.customer)
+        and requested.get("customer") == reduce_customer(order.customer)
     ):
         del requested["customer"]  # the reduced customer of a response, so the hidden fields stay
     return {name: value for name, value in requested.items() if value != now.get(name)}
@@ -92,7 +92,7 @@ def is_sum_open(order: Order) -> bool:
     return order.is_open and not order.is_refund and not order.customer_acted
 
 
-def _refuse_acted(order: Order) -> None:
+def _refuse_after_actions(order: Order) -> None:
     if not is_sum_open(order):
         raise OrderNotUpdatable(
             f"order {order.id} is {order.status} and its customer has acted or its money is in transit: "

@@ -36,7 +36,7 @@ def order_status(order_id: str, status: str) -> Condition:
     return Condition(read, lambda value: value == status, "status", order_id)
 
 
-def webhook_answered(order_id: str) -> Condition:
+def await_webhook_answer(order_id: str) -> Condition:
     """Wait for a response to a webhook of this order, whatever its status."""
 
     def answers(project: Project) -> list[int]:

@@ -15,7 +15,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import WebhookEffect
 from payment_sandbox.scenarios.variation import OfferedIn, VariationEffect, VariationOffer
-from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, LAPSES, WALKS_AWAY, offered
+from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, LAPSES, WALKS_AWAY, offers_in
 
 Json = dict[str, Any]
 
@@ -41,7 +41,7 @@ def variations(order: Order, *, has_webhook_url: bool) -> list[VariationOffer]:
             return is_payable and has_webhook_url
         return is_payable or effect is WALKS_AWAY
 
-    return [offer for offer in offered(OfferedIn.WHAT_IF).values() if is_possible(offer.effect)]
+    return [offer for offer in offers_in(OfferedIn.WHAT_IF).values() if is_possible(offer.effect)]
 
 
 def replay_with(
@@ -74,7 +74,7 @@ def replay_with(
 
 
 def _effect(name: str) -> VariationEffect | None:
-    known = offered(OfferedIn.WHAT_IF)
+    known = offers_in(OfferedIn.WHAT_IF)
     if name not in known:
         raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
     return known[name].effect

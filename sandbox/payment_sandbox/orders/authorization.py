@@ -10,8 +10,8 @@ from payment_sandbox.orders.lines import (
     LineQuantity,
     OrderLine,
     Quantities,
+    add_quantities,
     allocate,
-    merged,
     quantities_total_cents,
     require_known,
 )
@@ -86,11 +86,11 @@ class Authorization(NamedTuple):
 
     def quantities(self, taken: Taken) -> dict[int, int]:
         """Return the captured or the voided quantities by line index."""
-        return merged(entry.quantities for entry in self.entries if entry.taken is taken)
+        return add_quantities(entry.quantities for entry in self.entries if entry.taken is taken)
 
     def remaining_quantities(self) -> dict[int, int]:
         """Return the remaining quantities by line index."""
-        taken = merged(entry.quantities for entry in self.entries)
+        taken = add_quantities(entry.quantities for entry in self.entries)
         return {index: line.quantity - taken.get(index, 0) for index, line in enumerate(self.lines)}
 
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
@@ -100,7 +100,7 @@ class Authorization(NamedTuple):
         assigned to whole items, last lines first; the other items count as captured. Without any capture,
         all are voided.
         """
-        addressed = merged(
+        addressed = add_quantities(
             entry.quantities
             for entry in self.entries
             if entry.style is Style.LINES and entry.taken is Taken.CAPTURED
@@ -210,7 +210,7 @@ class Authorization(NamedTuple):
         if self.delayed:
             at = self.expires_at.isoformat()
             raise AuthorizationDelayed(
-                f"capture_mode is delayed: the rest is captured automatically at {at}; before then, "
+                f"capture_mode is delayed: the rest is captured automatically at {at}; until then, "
                 "you can only void"
                 if self.remaining_cents
                 else f"capture_mode is delayed, and nothing is left: {self.captured_cents} of "

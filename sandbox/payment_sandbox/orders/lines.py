@@ -54,7 +54,7 @@ def quantities_total_cents(lines: Sequence[OrderLine], quantities: Quantities) -
     return sum(lines[index].amount_cents * quantity for index, quantity in quantities)
 
 
-def merged(parts: Iterable[Quantities]) -> dict[int, int]:
+def add_quantities(parts: Iterable[Quantities]) -> dict[int, int]:
     """Add up quantities per line index."""
     sums: dict[int, int] = {}
     for part in parts:

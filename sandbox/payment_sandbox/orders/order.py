@@ -173,12 +173,12 @@ class Order:
                 return transaction
         return None
 
-    def copied(self) -> "Order":
+    def copy(self) -> "Order":
         """Return a copy to edit, with copies of its transactions."""
         copy = object.__new__(Order)
         for name in _NAMES:
             setattr(copy, name, getattr(self, name))
-        copy.transactions = tuple(transaction.copied() for transaction in self.transactions)
+        copy.transactions = tuple(transaction.copy() for transaction in self.transactions)
         return copy
 
 
@@ -208,6 +208,6 @@ FIELDS: Final = (
 REDUCED_FIELDS: Final = ("country", "ip_address")
 
 
-def reduced(customer: Mapping[str, Any]) -> dict[str, Any]:
+def reduce_customer(customer: Mapping[str, Any]) -> dict[str, Any]:
     """Reduce a customer to country and IP address, for projects with ``reduced_customer`` (CUS-13)."""
     return {name: customer[name] for name in REDUCED_FIELDS if name in customer}

@@ -8,8 +8,8 @@ from payment_sandbox.orders.authorization import Taken
 from payment_sandbox.orders.lines import (
     LineQuantity,
     Quantities,
+    add_quantities,
     allocate,
-    merged,
     quantities_total_cents,
     require_known,
 )
@@ -24,7 +24,7 @@ def refundable_cents(order: Order) -> Cents:
 
 def refundable_quantities(order: Order) -> dict[int, int]:
     """Return the quantities that can still be refunded, by line index."""
-    refunded = merged(refund.quantities for refund in order.refunds if not refund.failed)
+    refunded = add_quantities(refund.quantities for refund in order.refunds if not refund.failed)
     return {
         index: quantity - refunded.get(index, 0) for index, quantity in _captured_quantities(order).items()
     }
@@ -75,16 +75,16 @@ def plan_refund(
         )
     if requested is None:
         requested_cents = remaining_cents if amount_cents is None else amount_cents
-        return PlannedRefund(_bounded(requested_cents, remaining_cents), ())
+        return PlannedRefund(_refuse_excess(requested_cents, remaining_cents), ())
     lines_cents = _total_cents(order, requested)
     if amount_cents is not None and amount_cents != lines_cents and not goes_by_lines:
         differs = f"order_lines add up to {lines_cents} cents; amount takes precedence: {amount_cents} cents"
-        return PlannedRefund(_bounded(amount_cents, remaining_cents), (), differs)
-    quantities, total_cents = _by_lines(order, requested)
+        return PlannedRefund(_refuse_excess(amount_cents, remaining_cents), (), differs)
+    quantities, total_cents = _refund_lines(order, requested)
     warning: str | None = None
     if amount_cents not in (None, total_cents):
         warning = f"amount is {amount_cents} cents; order_lines take precedence: {total_cents} cents"
-    return PlannedRefund(_bounded(total_cents, remaining_cents), quantities, warning)
+    return PlannedRefund(_refuse_excess(total_cents, remaining_cents), quantities, warning)
 
 
 def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:
@@ -95,7 +95,7 @@ def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:
     return quantities_total_cents(order.order_lines, quantities)
 
 
-def _by_lines(order: Order, requested: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
+def _refund_lines(order: Order, requested: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
     quantities, short = allocate(order.order_lines, refundable_quantities(order), requested)
     if short:
         raise RefundExceedsCaptured("; ".join(short))
@@ -113,7 +113,7 @@ def _too_much(amount_cents: Cents, remaining_cents: Cents) -> str:
     return f"{amount_cents} cents is too much: {remaining_cents} cents are left to refund"
 
 
-def _bounded(amount_cents: Cents, remaining_cents: Cents) -> Cents:
+def _refuse_excess(amount_cents: Cents, remaining_cents: Cents) -> Cents:
     if amount_cents > remaining_cents:
         raise RefundExceedsCaptured(_too_much(amount_cents, remaining_cents))
     return amount_cents

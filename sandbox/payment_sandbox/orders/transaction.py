@@ -84,7 +84,7 @@ class Transaction:
             and authorization.remaining_cents == 0
         )
 
-    def copied(self) -> "Transaction":
+    def copy(self) -> "Transaction":
         """Return a shallow copy to edit; its values are replaced, never mutated."""
         copy = object.__new__(Transaction)
         for name in _NAMES:

@@ -10,13 +10,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import Held, Outbox
+    from payment_sandbox.projects.outbox import DeferredDeliveries, Outbox
 
 Answering = Callable[[Any], str | None]
 """Builds the response to a committed edit, as text; None if the edit does not determine the response."""
 
 
-class Part(NamedTuple):
+class RequestCommit(NamedTuple):
     """One commit of a request, with the response if this commit determines it."""
 
     request_id: str
@@ -47,10 +47,12 @@ class TrackedRequest:
         self.is_journaled = is_journaled
         self.parts = 0
 
-    def part(self, edit: Any) -> Part:
+    def part(self, edit: Any) -> RequestCommit:
         """Number the next commit, and return its record."""
         self.parts += 1
-        return Part(self.id, self.parts, self.answering(edit) if self.answering is not None else None)
+        return RequestCommit(
+            self.id, self.parts, self.answering(edit) if self.answering is not None else None
+        )
 
 
 class Caller:
@@ -62,7 +64,7 @@ class Caller:
         self.outer = _CALLER.get()  # the caller that the thread returns to
         self.tracked: TrackedRequest | None = None
         self.cause: str | None = None  # the id of a journal record
-        self.held: Held | None = None  # webhooks that wait for the response
+        self.held: DeferredDeliveries | None = None  # webhooks that wait for the response
         self.delivers: Outbox | None = None  # set while a handler has one of its webhooks, and may call back
 
     def begin_waiting(self) -> None:
@@ -85,7 +87,7 @@ def caller() -> Caller:
 
 
 @contextmanager
-def working_for(client: Caller) -> Iterator[None]:
+def as_caller(client: Caller) -> Iterator[None]:
     """Work for a caller inside."""
     token = _CALLER.set(client)
     try:
@@ -101,15 +103,15 @@ def _derived_caller() -> Caller:
     return inner
 
 
-def caused_by(record_id: str) -> AbstractContextManager[None]:
+def with_cause(record_id: str) -> AbstractContextManager[None]:
     """Attribute the changes made inside to a journal record."""
     inner = _derived_caller()
     inner.cause = record_id
-    return working_for(inner)
+    return as_caller(inner)
 
 
-def delivering(outbox: "Outbox") -> AbstractContextManager[None]:
+def during_delivery(outbox: "Outbox") -> AbstractContextManager[None]:
     """Mark the calls made inside as callbacks of a webhook of this outbox."""
     inner = _derived_caller()
     inner.delivers = outbox
-    return working_for(inner)
+    return as_caller(inner)

@@ -20,12 +20,12 @@ from payment_sandbox.orders.refusals import OrderChanged
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
-from payment_sandbox.projects.calling import Caller, Part
+from payment_sandbox.projects.calling import Caller, RequestCommit
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.outbox import Changed, QueuedDelivery
-from payment_sandbox.projects.recorder import Moved, Published, Recorder
+from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
+from payment_sandbox.projects.recorder import PublishedEvent, Recorder, StatusMove
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, ForOthers
+from payment_sandbox.projects.store import ChangeSet, ServerSync
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
@@ -44,7 +44,7 @@ class Edit:
         self.caller = caller
         self.now = now
         self.state: State = epoch.state
-        self.ids: Ids = epoch.ids.copied()
+        self.ids: Ids = epoch.ids.copy()
         self.records = Recorder(epoch.journal, caller.cause)
         self.to_send: list[QueuedDelivery] = []
         self.log: list[dict[str, Any]] = []  # for the current advance
@@ -60,7 +60,7 @@ class Edit:
         self._scan_forms: dict[str, str] = {}
         self._changes: list[str] = []  # the names for ``ChangeCounter``
         self._attempts = 0
-        self._part: Part | None = None  # the commit of a tracked request
+        self._part: RequestCommit | None = None  # the commit of a tracked request
 
     @property
     def settings(self) -> Settings:
@@ -80,7 +80,7 @@ class Edit:
         """
         order = self.orders.get(order_id)
         if order is None:
-            order = self.orders[order_id] = self.epoch.find_order(order_id).copied()
+            order = self.orders[order_id] = self.epoch.find_order(order_id).copy()
         return order
 
     def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
@@ -163,7 +163,7 @@ class Edit:
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
 
-    def resend(self, delivery_id: str, changed: Changed) -> None:
+    def resend(self, delivery_id: str, changed: ResendChanges) -> None:
         """Resend a webhook with manual changes."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
@@ -211,7 +211,7 @@ class Edit:
         for order in self.orders.values():
             order.version += 1
             order.modified = self.now
-        for order_id, status in self._reached():
+        for order_id, status in self._webhooks_needed():
             self._add_webhook(self.orders[order_id], status)
         if self.epoch.changes.is_watched:
             self._note_changes()
@@ -273,9 +273,9 @@ class Edit:
         if len(answered) > ANSWERED_MAX:
             answered.popitem(last=False)
 
-    def record(self, real_at: datetime) -> Iterator[Published]:
+    def record(self, real_at: datetime) -> Iterator[PublishedEvent]:
         """Add the records of this edit to the journal, and yield the events to publish."""
-        return self.records.record(self.orders.values(), list(self._moved()), self.now, real_at)
+        return self.records.record(self.orders.values(), list(self._status_moves()), self.now, real_at)
 
     @property
     def creates(self) -> bool:
@@ -390,7 +390,7 @@ class Edit:
         self.to_send = [
             queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
         ]
-        others = ForOthers(
+        others = ServerSync(
             self.state.clock,
             self._part,
             tuple(self.to_send),
@@ -409,7 +409,7 @@ class Edit:
             return None
         return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
-    def _reached(self) -> Iterator[tuple[str, str]]:
+    def _webhooks_needed(self) -> Iterator[tuple[str, str]]:
         """Yield the orders that need a webhook, each with the status to report."""
         for order_id in self._created:
             status = self.orders[order_id].status
@@ -419,13 +419,13 @@ class Edit:
             if moved.subject_id not in self._created:
                 yield moved.subject_id, moved.after
 
-    def _moved(self) -> Iterator[Moved]:
+    def _status_moves(self) -> Iterator[StatusMove]:
         """Yield the status changes of orders for events."""
         for order_id in self._created:
-            yield Moved(order_id, None, self.orders[order_id].status)
+            yield StatusMove(order_id, None, self.orders[order_id].status)
         for moved in self._moves:
             if moved.subject_id not in self._created:
-                yield Moved(moved.subject_id, moved.before, moved.after)
+                yield StatusMove(moved.subject_id, moved.before, moved.after)
 
     def _add_webhook(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to

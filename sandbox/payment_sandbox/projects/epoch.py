@@ -27,7 +27,7 @@ from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.projects.store import Chosen, Counters, Store
+from payment_sandbox.projects.store import Configuration, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
 
 TIDY_AT_LEAST: Final = 1000
@@ -72,13 +72,13 @@ class State(NamedTuple):
         return self._replace(base_settings=base, settings=settings)
 
     @property
-    def chosen(self) -> Chosen:
+    def chosen(self) -> Configuration:
         """Settings, scenario and faults, as plain data."""
         settings = {**self.base_settings.of_newer, **self.base_settings.as_mapping()}
-        return Chosen(settings, dict(self.scenario.document), dict(self.faults.document))
+        return Configuration(settings, dict(self.scenario.document), dict(self.faults.document))
 
 
-class SetAside(NamedTuple):
+class FailedCommand(NamedTuple):
     """A due command that failed, with its error; it is not retried."""
 
     due: Due[Command]
@@ -101,7 +101,7 @@ class Epoch:
         self.outbox = Outbox(events)
         self.journal = Journal(events.masking, is_stored=store.is_durable)
         store.share(self.journal)
-        self.set_aside: dict[int, SetAside] = {}  # by sequence number
+        self.set_aside: dict[int, FailedCommand] = {}  # by sequence number
         self.finished: list[int] = []  # sequence numbers to delete from the store
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
         self.checked_entries = 0  # the number of entries checked by the current cleanup
@@ -140,7 +140,7 @@ class Epoch:
             return self.timeline.now
         return max(self.timeline.now, clock.read())
 
-    def owed(self) -> Iterator[QueuedDelivery]:
+    def webhooks_to_send(self) -> Iterator[QueuedDelivery]:
         """Yield the webhooks to send now, with new numbers.
 
         A pending webhook that is neither on the agenda nor deferred by a ``swap`` was in flight.

@@ -12,11 +12,11 @@ from payment_sandbox.projects.slots import Slots
 
 EVENTS_STORED_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
-LENGTHY: Final = (str, list, dict)
+LONG_VALUE_KEYS: Final = (str, list, dict)
 TOO_LONG: Final = "(too long to repeat)"
 
 
-ABOUT_ALL: Final = ("reset", "restored")
+GLOBAL_KINDS: Final = ("reset", "restored")
 """The kinds of event that concern every order."""
 
 Build = Callable[[], Mapping[str, Any]]
@@ -41,7 +41,7 @@ class StoredEvent(NamedTuple):
 
     def read(self) -> Event:
         """Return the event unmasked."""
-        return Event(self.number, self.kind, self.data if self.build is None else _shortened(self.build()))
+        return Event(self.number, self.kind, self.data if self.build is None else _shorten(self.build()))
 
     def read_lazily(self, masking: Masking) -> Event:
         """Return the event with data that is masked value by value, on access."""
@@ -71,7 +71,7 @@ class MaskedFacts(Mapping[str, Any]):
         return len(self._data)
 
 
-class _Waiting:
+class _WaitGroup:
     """A group of threads that wait for the same events, with the number of the newest such event."""
 
     __slots__ = ("condition", "count", "number")
@@ -92,8 +92,8 @@ class Events:
         self.masking = masking or Masking()
         self._lock = cast(Any, ranked_lock(EVENTS))
         self._changed = Condition(self._lock)
-        self._any_event = _Waiting(self._changed)
-        self._of_orders: dict[str, _Waiting] = {}  # waiting threads, by order
+        self._any_event = _WaitGroup(self._changed)
+        self._of_orders: dict[str, _WaitGroup] = {}  # waiting threads, by order
         self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_STORED_MAX)
         self.number = 0
         self.is_ended = False
@@ -129,7 +129,7 @@ class Events:
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Add an event and wake all waiting threads."""
-        self._add(kind, _shortened(data))
+        self._add(kind, _shorten(data))
 
     def publish_lazily(self, kind: str, build: Build) -> None:
         """Add an event with expensive, rarely read data; no thread waits for such an event."""
@@ -148,7 +148,7 @@ class Events:
         with self._changed:
             self.number += 1
             self._newest.append(StoredEvent(self.number, kind, data, build))
-            self._wake(None if kind in ABOUT_ALL else data.get("order_id", ""))
+            self._wake(None if kind in GLOBAL_KINDS else data.get("order_id", ""))
 
     def end(self) -> None:
         """End the events and wake all waiting threads: the project is deleted, or the server stops."""
@@ -172,7 +172,7 @@ class Events:
 
         With an ``order_id``, events about other orders do not end the wait.
         """
-        with self._changed, self._waiting(order_id) as waiting:
+        with self._changed, self._join_group(order_id) as waiting:
             nudges = self._nudges
             if not self.is_ended and self.number == number:
                 self._waiting_count += 1
@@ -184,14 +184,14 @@ class Events:
             return (self.number > number or self._nudges > nudges) and not self.is_ended
 
     @contextmanager
-    def _waiting(self, order_id: str | None) -> "Iterator[_Waiting]":
+    def _join_group(self, order_id: str | None) -> "Iterator[_WaitGroup]":
         """Join the threads that wait for this order, or for any event; remove an empty group."""
         if order_id is None:
             yield self._any_event
             return
         waiting = self._of_orders.get(order_id)
         if waiting is None:
-            waiting = self._of_orders[order_id] = _Waiting(Condition(self._lock))
+            waiting = self._of_orders[order_id] = _WaitGroup(Condition(self._lock))
         waiting.count += 1
         try:
             yield waiting
@@ -231,7 +231,7 @@ class Events:
             listener()
 
 
-def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten(data: Mapping[str, Any]) -> dict[str, Any]:
     """Replace long values, such as settings and faults, with a remark."""
     return {
         name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _short(value)
@@ -242,5 +242,5 @@ def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
 def _short(value: Any) -> Any:
     if type(value) is str:
         return TOO_LONG if len(value) > VALUE_LENGTH_MAX else value
-    is_long = isinstance(value, LENGTHY) and len(str(value)) > VALUE_LENGTH_MAX
+    is_long = isinstance(value, LONG_VALUE_KEYS) and len(str(value)) > VALUE_LENGTH_MAX
     return TOO_LONG if is_long else value

@@ -28,10 +28,12 @@ JOURNAL_BODY_BYTES: Final = 16_384
 HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
-MARGIN: Final = 600  # characters stored beyond a cut, so that masking sees a secret at the cut as a whole
+MASKING_MARGIN: Final = (
+    600  # characters stored beyond a cut, so that masking sees a secret at the cut as a whole
+)
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
-REFUSED: Final = 400
+ERROR_STATUS_MIN: Final = 400
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
@@ -46,7 +48,7 @@ def as_plain(record: Any) -> dict[str, Any]:
 def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
     """Drop the headers with keys, which a journal must not store."""
     stored = [
-        (name, value[: HEADER_VALUE_MAX + MARGIN])
+        (name, value[: HEADER_VALUE_MAX + MASKING_MARGIN])
         for name, value in headers
         if name.lower() not in SECRET_HEADERS
     ]
@@ -64,7 +66,7 @@ def did_you_mean(name: str, nearest: str | None) -> str:
     return f"{name} (did you mean {nearest}?)" if nearest else name
 
 
-def _shortened_texts(texts: Sequence[str]) -> list[str]:
+def _shorten_texts(texts: Sequence[str]) -> list[str]:
     """Keep the first texts, each cut, so that an event stays short."""
     shown = [text[:TEXT_SHOWN_MAX] for text in texts[:TEXTS_SHOWN_MAX]]
     return [*shown, f"and {len(texts) - len(shown)} more"] if len(texts) > len(shown) else shown
@@ -75,9 +77,9 @@ Cut = TypeVar("Cut", str, bytes)
 
 def cut_text(masked: Cut, stored: Cut, length_max: int) -> Cut:
     """Cut a masked text; if the stored text was cut, drop its end, which may contain part of a secret."""
-    if len(stored) < length_max + MARGIN:
+    if len(stored) < length_max + MASKING_MARGIN:
         return masked[:length_max]
-    return masked[: min(length_max, max(0, len(masked) - MARGIN))]
+    return masked[: min(length_max, max(0, len(masked) - MASKING_MARGIN))]
 
 
 def _cut_headers(
@@ -147,14 +149,14 @@ class JournalEntry(NamedTuple):
             "order_id": self.order_id,
             "at": timestamp(self.at),
             "error": self.error(),
-            "unknown": _shortened_texts([did_you_mean(name, nearest) for name, nearest in self.unknown]),
-            "warnings": _shortened_texts(self.warnings),
+            "unknown": _shorten_texts([did_you_mean(name, nearest) for name, nearest in self.unknown]),
+            "warnings": _shorten_texts(self.warnings),
             "fault": self.fault and self.fault.document,
         }
 
     def error(self) -> str | None:
         """Return type and sentence of a refusal; None if the request succeeded or its body was cut."""
-        if self.status is None or self.status < REFUSED:
+        if self.status is None or self.status < ERROR_STATUS_MIN:
             return None
         try:
             error = json.loads(self.response)["error"]
@@ -181,7 +183,7 @@ class PerformedAction(NamedTuple):
     how: Annotated[Mapping[str, Any], "Further fields of the action."]
 
 
-class StatusReached(NamedTuple):
+class ReachedStatus(NamedTuple):
     """A status that an order has reached or, with ``payment_method``, one of its attempts.
 
     ``cause`` is the id of the request, action or agenda event behind it.
@@ -232,7 +234,7 @@ class RecordedDecision(NamedTuple):
         return explain(self.decision) if isinstance(self.decision, ScenarioDecision) else self.decision
 
 
-class Reconfigured(NamedTuple):
+class ConfigurationChange(NamedTuple):
     """A change of settings or scenario; ``before`` holds the previous values.
 
     For settings, these are only the replaced values; None if they are too long to store.
@@ -256,16 +258,22 @@ LONG_NUMBER: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # records, if the store does not save them
 
 Record = (
-    JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | RecordedDecision | Reconfigured
+    JournalEntry
+    | PerformedAction
+    | ReachedStatus
+    | AgendaEvent
+    | Failure
+    | RecordedDecision
+    | ConfigurationChange
 )
 RECORDS: Final[Mapping[str, type[Record]]] = {
     "request": JournalEntry,
     "action": PerformedAction,
-    "status": StatusReached,
+    "status": ReachedStatus,
     "event": AgendaEvent,
     "failure": Failure,
     "decision": RecordedDecision,
-    "choice": Reconfigured,
+    "choice": ConfigurationChange,
 }
 """The kinds of records, by the prefix of their ids."""
 
@@ -283,7 +291,7 @@ def number_in(record_id: str) -> int:
     return int(text.translate(TO_DIGITS), 16) if LONG_NUMBER.fullmatch(text) else 0
 
 
-def _spelled(number: int) -> str:
+def _spell(number: int) -> str:
     """Spell a number for an id; long numbers in letters, because digits could be masked as a card number."""
     if number < DIGITS_BELOW:
         return str(number)
@@ -302,7 +310,7 @@ class Records:
 
     def __init__(self) -> None:
         self._by_kind: Mapping[type, deque[Any]] = {
-            kind: deque(maxlen=CHOICES_MAX if kind is Reconfigured else ENTRIES_MAX)
+            kind: deque(maxlen=CHOICES_MAX if kind is ConfigurationChange else ENTRIES_MAX)
             for kind in RECORDS.values()
             if kind is not RecordedDecision
         }
@@ -370,7 +378,7 @@ class Journal:
 
     def next_id(self, kind: str) -> str:
         """Draw an id for a record, such as ``request-7``; numbers grow in the order of the starts."""
-        return f"{kind}-{_spelled(next(self._numbers))}"
+        return f"{kind}-{_spell(next(self._numbers))}"
 
     def mark(self) -> int:
         """Draw a number; all later records have higher numbers."""
@@ -414,9 +422,9 @@ class Journal:
         return self._new.dropped + max(stored - ENTRIES_MAX, 0)
 
     @property
-    def statuses(self) -> list[StatusReached]:
+    def statuses(self) -> list[ReachedStatus]:
         """All reached statuses, oldest first."""
-        return self.of(StatusReached)
+        return self.of(ReachedStatus)
 
     @property
     def agenda_events(self) -> list[AgendaEvent]:
@@ -472,9 +480,9 @@ class Journal:
             if orders is None or action.order_id in orders
         )
 
-    def choices(self) -> Iterator[Reconfigured]:
+    def choices(self) -> Iterator[ConfigurationChange]:
         """Yield the changes of settings and scenario, oldest first, masked."""
-        return map(self._masking.record, self.of(Reconfigured))
+        return map(self._masking.record, self.of(ConfigurationChange))
 
     def returns(self) -> list[PerformedAction]:
         """Return the visits of customers to the return URL; these records contain no secrets."""

@@ -10,17 +10,17 @@ from typing import Final, NamedTuple
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 
-FURTHER_MAX: Final = 50
+EXTRA_DELIVERIES_MAX: Final = 50
 
 
-class Changed(NamedTuple):
+class ResendChanges(NamedTuple):
     """Changes to a resent webhook; None keeps the original value."""
 
     url: str | None = None
     body: str | None = None
 
 
-UNCHANGED: Final = Changed()
+UNCHANGED: Final = ResendChanges()
 
 
 class QueuedDelivery(NamedTuple):
@@ -29,7 +29,7 @@ class QueuedDelivery(NamedTuple):
     delivery_id: str
     order_id: str
     forced: bool = False
-    changed: Changed = UNCHANGED
+    changed: ResendChanges = UNCHANGED
     job: int = 0  # the number in a shared store
 
     @property
@@ -38,7 +38,7 @@ class QueuedDelivery(NamedTuple):
         return self.changed != UNCHANGED
 
 
-class Awaited:
+class AwaitedDeliveries:
     """The deliveries that a caller awaits: all of some orders, and a few further ones that handlers cause.
 
     Deliveries caused by the shop's handlers look like deliveries caused by other clients, so their number is
@@ -50,7 +50,7 @@ class Awaited:
     def __init__(self, orders: frozenset[str], remaining: int, *, goes_first: bool) -> None:
         self.orders = orders
         self.remaining = remaining
-        self.further = FURTHER_MAX
+        self.further = EXTRA_DELIVERIES_MAX
         self.goes_first = goes_first
 
     @property
@@ -82,7 +82,7 @@ class DeliveryQueue:
         self._queue: deque[int] = deque()  # may contain numbers that were taken early
         self._queue_of: dict[str, deque[int]] = {}  # by order
         self._first: dict[str, None] = {}  # the orders whose deliveries go first
-        self._awaited: list[Awaited] = []
+        self._awaited: list[AwaitedDeliveries] = []
 
     def __bool__(self) -> bool:
         """Whether a delivery can be taken."""
@@ -131,18 +131,18 @@ class DeliveryQueue:
         while (number := self.take()) is not None:
             self.finish(number)
 
-    def begin_waiting(self, orders: Iterable[str] | None) -> Awaited:
+    def begin_waiting(self, orders: Iterable[str] | None) -> AwaitedDeliveries:
         """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
         pending = [queued.order_id for queued in self.pending.values()]
         names = frozenset(pending if orders is None else orders)
         remaining = sum(order_id in names for order_id in pending)
-        awaited = Awaited(names, remaining, goes_first=orders is not None)
+        awaited = AwaitedDeliveries(names, remaining, goes_first=orders is not None)
         self._awaited.append(awaited)
         if awaited.goes_first:
             self._first.update(dict.fromkeys(names))
         return awaited
 
-    def end_waiting(self, awaited: Awaited) -> None:
+    def end_waiting(self, awaited: AwaitedDeliveries) -> None:
         """Stop awaiting these deliveries."""
         self._awaited.remove(awaited)
 
@@ -154,14 +154,14 @@ class DeliveryQueue:
         return number
 
 
-class Released(NamedTuple):
+class ReleaseResult(NamedTuple):
     """The follow-up to a release of deferred webhooks."""
 
     needs_carrier: bool
     wakes: bool  # an earlier agenda entry was added in the meantime
 
 
-class Held:
+class DeferredDeliveries:
     """Webhooks that are deferred until the response of a call is sent."""
 
     __slots__ = ("is_over", "numbers", "outbox", "wakes")
@@ -193,7 +193,7 @@ class Outbox:
         self._was_idle = True
         self.is_closed = False
 
-    def put(self, queued: QueuedDelivery, held: Held | None = None) -> bool:
+    def put(self, queued: QueuedDelivery, held: DeferredDeliveries | None = None) -> bool:
         """Queue or defer a delivery; return True if a carrier is needed."""
         with self._changed:
             if self.is_closed:
@@ -206,18 +206,18 @@ class Outbox:
             self._queue.append([number])
             return self._needs_carrier()
 
-    def release(self, held: Held) -> Released:
+    def release(self, held: DeferredDeliveries) -> ReleaseResult:
         """Queue the deferred deliveries, and defer no more; a second call is a no-op."""
         with self._changed:
             numbers, held.numbers = held.numbers, deque()
             wakes, held.wakes = held.wakes, False
             held.is_over = True
             if not numbers or self.is_closed:
-                return Released(needs_carrier=False, wakes=wakes)
+                return ReleaseResult(needs_carrier=False, wakes=wakes)
             self._queue.append(numbers)
             needs_carrier = self._needs_carrier()
             self._note()
-        return Released(needs_carrier, wakes)
+        return ReleaseResult(needs_carrier, wakes)
 
     @contextmanager
     def outside_queue(self, queued: QueuedDelivery) -> Iterator[None]:
@@ -229,7 +229,7 @@ class Outbox:
             yield
 
     @contextmanager
-    def taking_held(self, held: Held) -> Iterator[QueuedDelivery | None]:
+    def take_deferred(self, held: DeferredDeliveries) -> Iterator[QueuedDelivery | None]:
         """Take the next deferred delivery; the caller makes it outside the queue."""
         with self._changed:
             number = held.numbers.popleft() if held.numbers and not self.is_closed else None
@@ -267,7 +267,7 @@ class Outbox:
             self._end_delivery()
 
     @contextmanager
-    def awaiting(self, orders: Iterable[str] | None = None) -> Iterator[Awaited]:
+    def awaiting(self, orders: Iterable[str] | None = None) -> Iterator[AwaitedDeliveries]:
         """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
         with self._changed:
             awaited = self._queue.begin_waiting(orders)
@@ -278,7 +278,7 @@ class Outbox:
                 self._queue.end_waiting(awaited)
 
     def settle(
-        self, awaited: Awaited, timeout_seconds: float, enough: Callable[[], bool] = lambda: False
+        self, awaited: AwaitedDeliveries, timeout_seconds: float, enough: Callable[[], bool] = lambda: False
     ) -> bool:
         """Wait for the awaited deliveries; return False on timeout or once ``enough`` is true."""
         with self._changed:
@@ -290,7 +290,7 @@ class Outbox:
         with self._changed:
             self._changed.notify_all()
 
-    def is_settled(self, awaited: Awaited) -> bool:
+    def is_settled(self, awaited: AwaitedDeliveries) -> bool:
         """Whether the awaited deliveries are finished."""
         with self._changed:
             return self._is_settled(awaited)
@@ -333,7 +333,7 @@ class Outbox:
     def _is_idle(self) -> bool:
         return self.is_closed or not (self._is_carried or self._queue.pending)
 
-    def _is_settled(self, awaited: Awaited) -> bool:
+    def _is_settled(self, awaited: AwaitedDeliveries) -> bool:
         return awaited.is_over or self._is_idle()
 
     def _note(self) -> None:

@@ -17,13 +17,13 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import NOT_REPLAYED
 from payment_sandbox.projects.locks import PUBLISHING, STATE, ranked_lock
-from payment_sandbox.projects.outbox import Held, QueuedDelivery
+from payment_sandbox.projects.outbox import DeferredDeliveries, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import ParkedWebhook, Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.projects.store import ChangeSet, Chosen, ForOthers, Storage
+from payment_sandbox.projects.store import ChangeSet, Configuration, ServerSync, Storage
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
@@ -250,7 +250,7 @@ class Project:
 
     def _refuse_secrets(self, before: State | None, after: State) -> None:
         """Refuse settings, a scenario or faults with secrets, because these are stored and shown unmasked."""
-        old, new = before.chosen if before is not None else Chosen({}, {}, {}), after.chosen
+        old, new = before.chosen if before is not None else Configuration({}, {}, {}), after.chosen
         for name in vars(new):
             document = {
                 key: value
@@ -270,13 +270,13 @@ class Project:
         epoch.store.commit(whole, is_due=is_due)
 
     @staticmethod
-    def _for_others(epoch: Epoch) -> ForOthers:
+    def _for_others(epoch: Epoch) -> ServerSync:
         head, state = epoch.timeline.head(), epoch.state
         due_in_seconds = state.clock.real_seconds_until(head.at) if head is not None else None
-        jobs = tuple(epoch.owed())
+        jobs = tuple(epoch.webhooks_to_send())
         if jobs:
             epoch.timeline.sequence = jobs[-1].job
-        return ForOthers(state.clock, None, jobs, (), due_in_seconds, state.settings.idle_seconds_max)
+        return ServerSync(state.clock, None, jobs, (), due_in_seconds, state.settings.idle_seconds_max)
 
     # Editing
 
@@ -458,7 +458,7 @@ class Project:
             if epoch is self.epoch:
                 self.put(epoch, queued)
 
-    def release(self, held: Held) -> None:
+    def release(self, held: DeferredDeliveries) -> None:
         """Queue the deferred webhooks."""
         released = held.outbox.release(held)
         if released.needs_carrier:  # so its epoch has not ended
@@ -466,14 +466,14 @@ class Project:
         if released.wakes:
             self.services.wake(self)
 
-    def deliver_held(self, held: Held) -> None:
+    def deliver_held(self, held: DeferredDeliveries) -> None:
         """Deliver the deferred webhooks on this thread, outside the queue, and return once they are answered.
 
         Waiting for the carrier could deadlock: its receiver may wait for this very request.
         """
         epoch, has_more = self.epoch, self.epoch.outbox is held.outbox
         while has_more:
-            with held.outbox.taking_held(held) as queued:
+            with held.outbox.take_deferred(held) as queued:
                 has_more = queued is not None
                 if queued is not None:
                     self.services.deliver(self, epoch, queued)

@@ -15,11 +15,11 @@ from payment_sandbox.projects.events import Build
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     AgendaEvent,
+    ConfigurationChange,
     Journal,
     PerformedAction,
-    Reconfigured,
+    ReachedStatus,
     RecordedDecision,
-    StatusReached,
     as_plain,
 )
 from payment_sandbox.scenarios.model import ScenarioDecision
@@ -28,7 +28,7 @@ from payment_sandbox.scenarios.near_misses import explain
 ACTION_FIELDS: Final = ("actor", "action")
 
 
-class Published(NamedTuple):
+class PublishedEvent(NamedTuple):
     """An event to publish; ``build`` creates expensive, rarely read data."""
 
     kind: str
@@ -36,7 +36,7 @@ class Published(NamedTuple):
     build: Build | None = None
 
 
-class Moved(NamedTuple):
+class StatusMove(NamedTuple):
     """A status change of an order; ``before`` is None for a new order."""
 
     order_id: str
@@ -51,13 +51,13 @@ class Recorder:
         self.cause = cause
         self.decisions: dict[str, ScenarioDecision] = {}  # by transaction
         self._journal = journal
-        self._published: list[Published] = []
-        self._records: list[PerformedAction | AgendaEvent | Reconfigured] = []
+        self._published: list[PublishedEvent] = []
+        self._records: list[PerformedAction | AgendaEvent | ConfigurationChange] = []
         self._new_events: set[str] = set()  # ids of transaction events
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
         """Publish an event."""
-        self._published.append(Published(kind, data))
+        self._published.append(PublishedEvent(kind, data))
 
     @property
     def actions(self) -> list[str]:
@@ -96,7 +96,9 @@ class Recorder:
     def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
         """Record the replaced settings or scenario."""
         is_short = len(json.dumps(before, default=str)) <= JOURNAL_BODY_BYTES
-        choice = Reconfigured(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
+        choice = ConfigurationChange(
+            self._journal.next_id("choice"), at, at, kind, before if is_short else None
+        )
         self._records.append(choice)
 
     def agenda_event(self, due: Due[Command], at: datetime) -> None:
@@ -111,10 +113,10 @@ class Recorder:
     def record(
         self,
         orders: Iterable[Order],
-        moves: list[Moved],
+        moves: list[StatusMove],
         at: datetime,
         real_at: datetime,
-    ) -> Iterator[Published]:
+    ) -> Iterator[PublishedEvent]:
         """Add the records to the journal, and yield the events to publish."""
         journal = self._journal
         decided = [RecordedDecision(journal.next_id("decision"), *each) for each in self.decisions.items()]
@@ -123,20 +125,20 @@ class Recorder:
         journal.add([*decided, *own, *statuses])
         yield from (action_event(record) for record in own if isinstance(record, PerformedAction))
         for transaction_id, decision in self.decisions.items():
-            yield Published("decision", {}, partial(_explained, transaction_id, decision))
+            yield PublishedEvent("decision", {}, partial(_explain, transaction_id, decision))
         yield from self._status_events(moves, statuses, at)
         yield from self._published
 
     def _statuses(
-        self, orders: Iterable[Order], moves: list[Moved], at: datetime, real_at: datetime
-    ) -> Iterator[StatusReached]:
+        self, orders: Iterable[Order], moves: list[StatusMove], at: datetime, real_at: datetime
+    ) -> Iterator[ReachedStatus]:
         """Yield the new statuses of attempts and orders."""
         next_id, cause = self._journal.next_id, self.cause
         for order in orders:
             for attempt in order.transactions:
                 for event in attempt.events:
                     if event.id in self._new_events:
-                        yield StatusReached(
+                        yield ReachedStatus(
                             next_id("status"),
                             order.id,
                             attempt.payment_method,
@@ -147,22 +149,22 @@ class Recorder:
                             cause,
                         )
         for move in moves:
-            yield StatusReached(next_id("status"), move.order_id, None, None, move.after, at, real_at, cause)
+            yield ReachedStatus(next_id("status"), move.order_id, None, None, move.after, at, real_at, cause)
 
     def _status_events(
-        self, moves: list[Moved], statuses: list[StatusReached], at: datetime
-    ) -> Iterator[Published]:
+        self, moves: list[StatusMove], statuses: list[ReachedStatus], at: datetime
+    ) -> Iterator[PublishedEvent]:
         of_orders = statuses[len(statuses) - len(moves) :]
         for move, status in zip(moves, of_orders, strict=True):
-            yield Published(
+            yield PublishedEvent(
                 "status", {**move._asdict(), "at": timestamp(at), "id": status.id, "cause": status.cause}
             )
 
 
-def _explained(transaction_id: str, decision: ScenarioDecision) -> dict[str, Any]:
+def _explain(transaction_id: str, decision: ScenarioDecision) -> dict[str, Any]:
     return {"transaction_id": transaction_id, **explain(decision)}
 
 
-def action_event(action: PerformedAction) -> Published:
+def action_event(action: PerformedAction) -> PublishedEvent:
     """Return the event for an action."""
-    return Published("action", as_plain(action))
+    return PublishedEvent("action", as_plain(action))

@@ -22,7 +22,7 @@ FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
 """The id is constant across restarts, so that bookmarks survive."""
 
 
-class AlreadyMade(Refusal):
+class ProjectExists(Refusal):
     """Another server has just created a project with this id or key."""
 
     rule = "CTL-06"

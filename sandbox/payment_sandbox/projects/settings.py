@@ -27,7 +27,7 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, kinds_of_refusals
 
-TYPES: Final = (
+ERROR_TYPES: Final = (
     "BadRequest",
     "ValidationError",
     "NotFound",
@@ -47,7 +47,7 @@ class OwnErrorForm(Form):
     value = Text(about="The error's sentence.")
 
 
-def unknown_names(names: Iterable[str]) -> Iterator[str]:
+def unknown_error_names(names: Iterable[str]) -> Iterator[str]:
     """Yield the names that are neither error types nor rules of the ledger."""
     names = list(names)
     if not names:
@@ -55,11 +55,13 @@ def unknown_names(names: Iterable[str]) -> Iterator[str]:
     with LOADING:
         from payment_sandbox.fidelity.ledger import rule_texts  # deferred: most projects have no such setting
 
-    known = {*TYPES, *rule_texts(), *(kind.__name__ for kind in kinds_of_refusals())}
+    known = {*ERROR_TYPES, *rule_texts(), *(kind.__name__ for kind in kinds_of_refusals())}
     yield from (name for name in names if name not in known)
 
 
-def own_error(errors: Mapping[str, Mapping[str, Any]], kind: str, rules: Iterable[str]) -> Mapping[str, Any]:
+def error_override(
+    errors: Mapping[str, Mapping[str, Any]], kind: str, rules: Iterable[str]
+) -> Mapping[str, Any]:
     """Return the overrides of a refusal: those for its type, then those for the first of its rules."""
     of_rule = next((errors[rule] for rule in rules if rule in errors), {})
     return {**errors.get(kind, {}), **of_rule}
@@ -90,7 +92,9 @@ class SettingsForm(Form):
         about="The URL to which the command listen forwards webhooks; until then, they wait unsent.",
     )
     payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
-    cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
+    cards_approved = Flag(
+        about="Whether the merchant may take card payments, including those with stored cards."
+    )
     one_click_enabled = Flag(about="Whether cards can be stored for one-click payments.")
     recurring_enabled = Flag(about="Whether cards can be stored for a recurring series.")
     dynamic_descriptor_enabled = Flag(about="Whether card payments accept dynamic_descriptor.")
@@ -135,7 +139,7 @@ class SettingsForm(Form):
     def errors_are_of_known_rules(self, data: Mapping[str, Any], **options: Any) -> None:
         """Refuse errors for unknown rules and error types."""
         problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
-        unknown = {name: problem for name in unknown_names(data.get("errors", {}))}
+        unknown = {name: problem for name in unknown_error_names(data.get("errors", {}))}
         if unknown:
             raise ValidationError({"errors": unknown})
 
@@ -221,7 +225,7 @@ class Settings:
 
     def as_mapping(self) -> dict[str, Any]:
         """Return all settings as plain data."""
-        shown = {name: getattr(self, name) for name in KNOWN}
+        shown = {name: getattr(self, name) for name in KNOWN_SETTINGS}
         return {
             **shown,
             "payment_methods": list(self.payment_methods),
@@ -230,7 +234,7 @@ class Settings:
         }
 
 
-KNOWN: Final = tuple(item.name for item in fields(Settings) if item.name != "of_newer")
+KNOWN_SETTINGS: Final = tuple(item.name for item in fields(Settings) if item.name != "of_newer")
 FORM: Final = SettingsForm()
 
 
@@ -240,8 +244,8 @@ def stored_settings(data: Mapping[str, Any], path: str) -> Settings:
     Raises:
         Invalid: lists every invalid setting.
     """
-    known = {name: value for name, value in data.items() if name in KNOWN}
-    of_newer = {name: value for name, value in data.items() if name not in KNOWN}
+    known = {name: value for name, value in data.items() if name in KNOWN_SETTINGS}
+    of_newer = {name: value for name, value in data.items() if name not in KNOWN_SETTINGS}
     return replace(read_settings(known, Settings(), path), of_newer=of_newer)
 
 

@@ -12,7 +12,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.calling import Part
+from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.faults import Use
 from payment_sandbox.projects.journal import Journal
@@ -21,7 +21,7 @@ from payment_sandbox.projects.quotas import Account
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Configuration:
     """The configuration of a project: settings, scenario and faults, as plain data."""
 
     settings: dict[str, Any]
@@ -48,11 +48,11 @@ class Counters:
     swapped: tuple[str, ...]
 
 
-class ForOthers(NamedTuple):
+class ServerSync(NamedTuple):
     """The part of an edit for other servers."""
 
     clock: Clock
-    part: Part | None = None  # the commit of a tracked request
+    part: RequestCommit | None = None  # the commit of a tracked request
     jobs: tuple[QueuedDelivery, ...] = ()  # webhooks to send now
     finished_jobs: tuple[int, ...] = ()  # numbers of jobs that need no further attempt now
     due_in_seconds: float | None = None  # real time until the next agenda entry is due
@@ -68,9 +68,9 @@ class ChangeSet(NamedTuple):
     deliveries: tuple[Delivery, ...] = ()
     dues: tuple[Due[Command], ...] = ()
     finished: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
-    chosen: Chosen | None = None  # None if unchanged
+    chosen: Configuration | None = None  # None if unchanged
     counters: Counters | None = None  # after the edit; for a durable store only
-    others: ForOthers | None = None  # for a shared store only
+    others: ServerSync | None = None  # for a shared store only
 
     def records(self) -> Iterator[tuple[str, str, Any]]:
         """Yield every changed record: the name of its field, its id, and the record."""
@@ -146,7 +146,7 @@ class Store(Protocol):
     def load(self, change: ChangeSet) -> None:
         """Load saved records into memory."""
 
-    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+    def save_history(self, rows: Sequence[HistoryRow]) -> None:
         """Save journal records, and delete the oldest beyond the limit."""
         return
 
@@ -172,7 +172,7 @@ class Store(Protocol):
         """Return the webhooks of one order, oldest first."""
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """Yield all orders and refunds, newest first, without those created in the meantime."""
+        """Yield all orders and refunds, newest first, except those created during the iteration."""
 
     def credentials(self) -> list[Credential]:
         """Return all stored cards."""

@@ -1,4 +1,4 @@
-"""Scenarios: rules that decide the outcome of attempts, webhooks and requests.
+"""Scenarios: rules for the outcome of attempts, webhooks and requests.
 
 Other packages import any of its modules.
 """

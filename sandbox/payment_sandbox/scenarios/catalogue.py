@@ -1,4 +1,4 @@
-"""The available scenarios: default, ready-made, and in the user's folders."""
+"""The available scenarios: default, ready-made, and from the user's folders."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,10 +10,10 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.loader import CheckSettings, load_scenario, load_text
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.scenarios.variation import OfferedIn
-from payment_sandbox.scenarios.variations import offered
+from payment_sandbox.scenarios.variations import offers_in
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-SCHEMA_SUFFIX: Final = ".schema.json"  # for editors, next to the scenarios it describes
+SCHEMA_SUFFIX: Final = ".schema.json"  # the JSON schema for editors, beside the scenarios
 
 
 def ready_folder() -> Path:
@@ -24,12 +24,12 @@ def ready_folder() -> Path:
 
 def ready_names() -> list[str]:
     """Return the names of the ready-made scenarios: from files, and from the catalogue of variations."""
-    return sorted([*offered(OfferedIn.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
+    return sorted([*offers_in(OfferedIn.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
 
 
 def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
     """Load the ready-made scenarios, by name."""
-    offers = offered(OfferedIn.SCENARIO).items()
+    offers = offers_in(OfferedIn.SCENARIO).items()
     variations = {name: load_scenario(offer.scenario, methods, check_settings) for name, offer in offers}
     known = {**variations, **load_folder(ready_folder(), methods, check_settings)}
     return {name: known[name] for name in sorted(known)}

@@ -13,7 +13,7 @@ TEXT_LENGTH_MAX: Final = 1 << 18
 NODES_MAX: Final = 20_000  # the nodes of an anchor count once per alias
 DEPTH_MAX: Final = 50
 KEY_LENGTH_MAX: Final = 1_000
-PROBLEM_LENGTH_MAX: Final = 300  # messages of the parser quote the document
+PROBLEM_LENGTH_MAX: Final = 300  # parser messages quote the document
 ALIASES_MAX: Final = 1_000
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -43,7 +43,7 @@ class Document:
         place, node, rest = Position(1, 1), self._root, path
         while rest and node is not None:
             children = self._children_of(node)
-            end = next((end for end in _ends(rest) if rest[:end] in children), None)
+            end = next((end for end in _segment_ends(rest) if rest[:end] in children), None)
             if end is None:
                 break
             place, node = children[rest[:end]]
@@ -55,12 +55,12 @@ class Document:
         children = self._children.get(id(node))
         if children is None:
             if node.id == "mapping":
-                pairs = [(key.value, key, value) for key, value in node.value if _kind(key) != "merge"]
+                pairs = [(key.value, key, value) for key, value in node.value if _value_kind(key) != "merge"]
             elif node.id == "sequence":
                 pairs = [(f"[{index}]", item, item) for index, item in enumerate(node.value)]
             else:
                 pairs = []
-            children = {name: (_place(marked.start_mark), inner) for name, marked, inner in pairs}
+            children = {name: (_position(marked.start_mark), inner) for name, marked, inner in pairs}
             self._children[id(node)] = children
         return children
 
@@ -92,9 +92,9 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
     try:
         if len(text) > TEXT_LENGTH_MAX:
             raise YAMLError(f"it is longer than {TEXT_LENGTH_MAX} characters")
-        return _parsed(text)
+        return _compose(text)
     except MarkedYAMLError as error:
-        place = _place(error.problem_mark) if error.problem_mark is not None else Position(1, 1)
+        place = _position(error.problem_mark) if error.problem_mark is not None else Position(1, 1)
         reason = str(error.problem or error.context)[:PROBLEM_LENGTH_MAX]
         problem = f"is not valid YAML: {reason}"
         raise Invalid([Violation("", problem, file=file, **place._asdict())]) from None
@@ -104,7 +104,7 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
         ) from None
 
 
-def _parsed(text: str) -> Document:
+def _compose(text: str) -> Document:
     with LOADING:
         from ruamel.yaml import YAML
         from ruamel.yaml.composer import Composer
@@ -114,8 +114,8 @@ def _parsed(text: str) -> Document:
     def refuse(problem: str, node: Any) -> Any:
         raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
-    class Bounded(Composer):
-        """A composer that refuses a document as soon as it is too large."""
+    class LimitedComposer(Composer):
+        """A composer that refuses a document as soon as it exceeds a limit."""
 
         nodes = aliases = levels = 0
 
@@ -136,7 +136,7 @@ def _parsed(text: str) -> Document:
 
     yaml = YAML(typ="safe", pure=True)
     yaml.version = (1, 2)
-    yaml.Composer = Bounded
+    yaml.Composer = LimitedComposer
     root = yaml.compose(text)
     reader = _Reader(yaml.constructor, refuse)
     return Document(reader.plain(root) if root is not None else None, root)
@@ -155,10 +155,10 @@ class _Reader:
         self._nodes += 1
         self._levels += 1
         if self._nodes > NODES_MAX:
-            self._refuse(f"with its aliases, it has more than {NODES_MAX} parts", node)
+            self._refuse(f"with aliases expanded, it has more than {NODES_MAX} nodes", node)
         if self._levels > DEPTH_MAX:
-            self._refuse(f"with its aliases, it is nested deeper than {DEPTH_MAX} levels", node)
-        kind = _kind(node)
+            self._refuse(f"with aliases expanded, it is nested deeper than {DEPTH_MAX} levels", node)
+        kind = _value_kind(node)
         if node.id == "mapping" and kind == "map":
             data: Any = self._mapping(node)
         elif node.id == "sequence" and kind == "seq":
@@ -174,16 +174,16 @@ class _Reader:
         own: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         for key, value in node.value:
-            if _kind(key) == "merge":
-                merged = self._merged(value) | merged
+            if _value_kind(key) == "merge":
+                merged = self._merge(value) | merged
             elif (name := self._key(key)) in own:
                 self._refuse(f"found duplicate key {name[:100]!r}", key)
             else:
                 own[name] = self.plain(value)
         return own | {name: value for name, value in merged.items() if name not in own}
 
-    def _merged(self, node: Any) -> dict[str, Any]:
-        """Return the data that a merge key adds; the first of several mappings takes precedence."""
+    def _merge(self, node: Any) -> dict[str, Any]:
+        """Return the data of a merge key; the first of several mappings takes precedence."""
         merged: dict[str, Any] = {}
         for source in node.value if node.id == "sequence" else [node]:
             if source.id != "mapping":
@@ -217,15 +217,15 @@ class _Reader:
         return value
 
 
-def _kind(node: Any) -> str:
+def _value_kind(node: Any) -> str:
     return str(node.tag).removeprefix(_TAG)
 
 
-def _place(mark: Any) -> Position:
+def _position(mark: Any) -> Position:
     return Position(mark.line + 1, mark.column + 1)
 
 
-def _ends(path: str) -> Iterator[int]:
+def _segment_ends(path: str) -> Iterator[int]:
     """Yield the possible ends of a path's first segment, longest first: keys may have dots and brackets."""
     for end in range(min(len(path), KEY_LENGTH_MAX), 0, -1):
         if end == len(path) or path[end] in ".[":

@@ -31,7 +31,7 @@ RATE_LIMITED: Final = 429
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect on one step. Its first field, if any, is the value that users write in documents."""
+    """An effect on one step; its first field, if any, is the value in documents."""
 
     key: ClassVar[str]
     field: ClassVar["Field[Any]"]  # parses the value
@@ -59,7 +59,7 @@ class RequestEffect(Effect):
     client_sees: ClassVar[str] = ""
     has_phase: ClassVar[bool] = False  # whether it can apply before or after processing
     loses_response: ClassVar[bool] = False
-    sends_nothing: ClassVar[bool] = False  # not even part of a response
+    sends_nothing: ClassVar[bool] = False  # not even a part of a response
 
     @property
     def refusal_status(self) -> int | None:
@@ -132,7 +132,7 @@ class RateLimitText(Text):
     def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
         text = super()._deserialize(value, *context, **options)
         if "/P" not in text:
-            return text  # the pattern refuses it
+            return text  # otherwise refused by the pattern
         try:
             period = Period.parse(text.partition("/")[2])
         except PeriodError as error:
@@ -144,12 +144,12 @@ class RateLimitText(Text):
 
 @dataclass(frozen=True, init=False)
 class RateLimit(RequestEffect):
-    """Requests over a rate, in sandbox time, are refused; refused requests do not count."""
+    """Requests above a rate, in sandbox time, are refused; refused requests do not count."""
 
     requests: int
     period: Period
     key = "rate_limit"
-    field = RateLimitText(about="Requests over this rate, in sandbox time, get 429 RateLimited.")
+    field = RateLimitText(about="Requests above this rate, in sandbox time, get 429 RateLimited.")
     example = "10/PT1S"
     client_sees = (
         "429 `RateLimited` after more than ten requests per second of sandbox time; on a frozen clock, until "
@@ -258,11 +258,13 @@ class WebhookEffect(Effect):
 
 @dataclass(frozen=True)
 class Answer(WebhookEffect):
-    """The attempt counts as answered; the merchant is not called."""
+    """The attempt counts as answered, without a request to the merchant."""
 
     status: int
     key = "answer"
-    field = Whole(low=100, high=599, about="Counts as answered with this status; the merchant is not called.")
+    field = Whole(
+        low=100, high=599, about="Counts as answered with this status; no request is sent to the merchant."
+    )
 
     @property
     def reply(self) -> Reply:
@@ -271,10 +273,10 @@ class Answer(WebhookEffect):
 
 
 class Timeout(WebhookEffect):
-    """The attempt counts as timed out; the merchant is not called."""
+    """The attempt counts as timed out, without a request to the merchant."""
 
     key = "timeout"
-    field = Yes(about="Fails at once, as if the merchant had timed out; the merchant is not called.")
+    field = Yes(about="Fails at once, as if the merchant had timed out; no request is sent to the merchant.")
 
     @property
     def reply(self) -> Reply:
@@ -283,19 +285,19 @@ class Timeout(WebhookEffect):
 
 
 class Drop(WebhookEffect):
-    """The webhook is lost: it counts as delivered, but the merchant is not called."""
+    """The webhook is lost: it counts as delivered, without a request to the merchant."""
 
     key = "drop"
-    field = Yes(about="Is lost: counts as delivered, but the merchant is not called.")
+    field = Yes(about="Is lost: counts as delivered, but no request is sent to the merchant.")
 
     @property
     def reply(self) -> Reply:
-        """A reply that counts as delivered."""
+        """The reply of a delivered attempt."""
         return Reply(0.0, warning=DROPPED_BY_SCENARIO)
 
 
 @dataclass(frozen=True)
-class Repeated(WebhookEffect):
+class RepeatedDelivery(WebhookEffect):
     """The webhook arrives several times."""
 
     times: int
@@ -306,7 +308,7 @@ class Repeated(WebhookEffect):
         return self.times
 
 
-class Duplicate(Repeated):
+class Duplicate(RepeatedDelivery):
     """The webhook arrives several times: concurrently over the network, in sequence inside a test."""
 
     key = "duplicate"
@@ -317,11 +319,11 @@ class OneByOne(Duplicate):
     """The webhook arrives several times in sequence, even over the network; for rehearsals only."""
 
 
-class Together(Repeated):
-    """All copies of the webhook arrive at the same moment."""
+class Together(RepeatedDelivery):
+    """All copies of the webhook arrive at the same time."""
 
     key = "together"
-    field = Whole(low=2, high=10, about="Arrives this many times, at the same moment.")
+    field = Whole(low=2, high=10, about="Arrives this many times, at the same time.")
 
 
 @dataclass(frozen=True, init=False)
@@ -330,7 +332,7 @@ class Delay(WebhookEffect):
 
     period: Period
     key = "delay"
-    field = PeriodText(about="Arrives this much later.")
+    field = PeriodText(about="Arrives later by this period.")
 
     def __init__(self, period: Period | str | timedelta) -> None:
         object.__setattr__(self, "period", Period.of(period))
@@ -362,8 +364,8 @@ WEBHOOK_EFFECTS: Final[Sequence[type[WebhookEffect]]] = (
 )
 """The effects of webhook rules on a delivery attempt."""
 
-UNTOUCHED: Final = WebhookEffect()
-"""No effect: the attempt goes to the merchant."""
+NO_EFFECT: Final = WebhookEffect()
+"""The absence of an effect: the merchant receives the attempt."""
 
 
 def read_webhook_effect(then: Mapping[str, Any]) -> WebhookEffect:

@@ -56,7 +56,7 @@ class WhenForm(Form):
     customer = Anything(
         keys=Text(), values=Text(), about="Customer fields and the glob that each must match (* is anything)."
     )
-    merchant_order_id = Text(about="A glob for the merchant's own order id.")
+    merchant_order_id = Text(about="A glob for the merchant_order_id.")
     attempt = Whole(low=1, about="The number of the attempt within its order, from 1.")
     refund = Flag(about="True: the rule applies to refunds only.")
 
@@ -84,7 +84,7 @@ class ThenForm(Form):
 
     customer = Choice(
         ("waits", "pays", "fails", "cancels", "abandons"),
-        about="The customer's action on the page; with waits, a browser or a control call acts.",
+        about="The customer's action on the page; with waits, a browser or control call acts.",
     )
     after = PeriodText(zero=True, about="The delay before the action or result; none by default.")
     reason = Text(about="The reason of a failure, shown on the transaction.")
@@ -93,9 +93,9 @@ class ThenForm(Form):
         about="The test card, or for wallet-google the network.",
     )
     authorization = Choice(AUTHORIZATION_METHODS, about="The authorization method of wallet-google.")
-    credit = CreditField(CreditForm, about="The bank's credit of a bank-transfer; or never.")
+    credit = CreditField(CreditForm, about="The bank's credit of a bank-transfer, or never.")
     screening = Choice((*OUTCOMES, "needs-time"), about="The result of the screening on creation.")
-    then = Choice(OUTCOMES, about="The final result of a screening that needs time.")
+    then = Choice(OUTCOMES, about="The final result of a long screening.")
     processor = Choice(
         ("settles", "fails"), about="The result of a one-click or recurring payment or a refund."
     )
@@ -113,12 +113,12 @@ class RuleForm(Form):
     when = FormPart(
         WhenForm, load_default=dict, about="Conditions that must all be true; default: any attempt."
     )
-    times = Whole(low=1, about="The number of times it can match; unlimited by default.")
+    times = Whole(low=1, about="The maximum number of matches; unlimited by default.")
     then = FormPart(ThenForm, required=True, about="The outcome of the attempt.")
 
 
 class WebhookWhenForm(Form):
-    """The delivery attempts that a rule matches."""
+    """The delivery attempts matched by a rule."""
 
     status = Choice(
         [status.value for status in OrderStatus], about="The order status that the webhook reports."
@@ -154,16 +154,16 @@ class WebhookRuleForm(Form):
 
 
 class OrderWebhookWhenForm(WebhookWhenForm):
-    """The delivery attempts that a rule outside a scenario matches."""
+    """The delivery attempts matched by a rule outside a scenario."""
 
     order_id = Text(
-        about="An order or refund of the project. The rule ends automatically, once the order has ended, no "
-        "money is reserved and its webhooks were answered."
+        about="An order or refund of the project. The rule is removed once the order has ended, no money is "
+        "reserved, and all webhooks are answered."
     )
 
 
 class OrderWebhookRuleForm(WebhookRuleForm):
-    """A rule for webhooks outside a scenario; unlike a rule of a scenario, it can name an order."""
+    """A rule for webhooks outside a scenario; unlike scenario rules, it can name an order."""
 
     when = FormPart(
         OrderWebhookWhenForm, load_default=dict, about="The delivery attempts that match; all by default."
@@ -171,7 +171,7 @@ class OrderWebhookRuleForm(WebhookRuleForm):
 
 
 class FaultWhenForm(Form):
-    """The requests that a fault matches."""
+    """The requests matched by a fault."""
 
     method = Choice(("GET", "POST", "PUT", "DELETE"), about="The HTTP method.")
     path = Text(
@@ -252,11 +252,11 @@ class ScenarioForm(Form):
         FormPart(WebhookRuleForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
-        about="The first rule that matches a delivery attempt decides its outcome.",
+        about="The first matching rule decides a delivery attempt.",
     )
     faults = Items(
         FormPart(FaultForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
-        about="The first fault that matches a request applies.",
+        about="The first matching fault applies to a request.",
     )

@@ -14,7 +14,7 @@ from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.model import AmountRange, FaultRule, Scenario, ScenarioRule, WebhookRule, When
 
 FORM: Final = ScenarioForm()
-VIOLATIONS_MAX: Final = 1_000  # per kind; more than for a request, because people fix a whole file at once
+VIOLATIONS_MAX: Final = 1_000  # per kind; higher than for requests, because users fix whole files
 
 CheckSettings = Callable[[Mapping[str, Any]], object]
 """Refuses unknown settings; passed in, because this package must not import ``projects``."""
@@ -37,8 +37,8 @@ def load_scenario(
     data, violations = load(FORM, document, most=VIOLATIONS_MAX)
     violations += [key.violation() for key in islice(unknown_keys(FORM, document), VIOLATIONS_MAX)]
     if isinstance(document, dict):
-        violations += islice(_wrong_words(document, methods), VIOLATIONS_MAX)
-        violations += _wrong_settings(document.get("settings"), check_settings)
+        violations += islice(_name_violations(document, methods), VIOLATIONS_MAX)
+        violations += _settings_violations(document.get("settings"), check_settings)
         if file_name is not None and data.get("name", file_name) != file_name:
             violations.append(Violation("name", f"must be the file's name, {file_name!r}"))
     if violations:
@@ -54,7 +54,7 @@ def load_scenario(
     )
 
 
-def _wrong_settings(settings: Any, check_settings: CheckSettings | None) -> list[Violation]:
+def _settings_violations(settings: Any, check_settings: CheckSettings | None) -> list[Violation]:
     if check_settings is None or not isinstance(settings, dict):
         return []
     try:
@@ -119,7 +119,7 @@ def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
     return Violation(path, message, methods, nearest)
 
 
-def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
+def _name_violations(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
     """Yield violations for unknown method names, even if the document is otherwise invalid."""
     settings = document.get("settings")
     own = settings.get("aliases") if isinstance(settings, dict) else None
@@ -132,7 +132,7 @@ def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterato
 
 
 def _named_methods(rule: Any) -> list[str]:
-    """Return the methods that a rule names, if it is well-formed."""
+    """Return the payment methods in a rule; empty if the rule is malformed."""
     when = rule.get("when") if isinstance(rule, dict) else None
     named = when.get("payment_method") if isinstance(when, dict) else None
     return [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]

@@ -1,4 +1,4 @@
-"""A scenario: the first rule that matches an attempt decides its outcome."""
+"""A scenario: its first matching rule decides the outcome of an attempt."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -11,12 +11,12 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
 DECIDING_KEYS: Final = ("customer", "credit", "screening", "processor")
-"""The keys of an outcome that name an actor; all other keys give details."""
+"""The keys of an outcome that name an actor; all other keys are details."""
 NONE_SPENT: Final[frozenset[int]] = frozenset()
 
 
 class AmountRange(NamedTuple):
-    """A range of cents; each bound is optional."""
+    """A range of cents with optional bounds."""
 
     gte: Cents | None = None
     gt: Cents | None = None
@@ -41,7 +41,7 @@ class AmountRange(NamedTuple):
 
 
 def matches_glob(value: Any, glob: str) -> bool:
-    """Whether a value matches a glob; no value counts as empty text."""
+    """Whether a value matches a glob; None counts as an empty string."""
     return fnmatchcase("" if value is None else str(value), glob)
 
 
@@ -54,7 +54,7 @@ class Difference(TypedDict):
 
 
 class Subject(NamedTuple):
-    """The attempt or refund that rules are matched against, before it starts."""
+    """An attempt or refund before its start, to match rules against."""
 
     methods: frozenset[str]  # the identifier, and the merchant's alias for it
     amount_cents: Cents
@@ -93,7 +93,7 @@ class When(NamedTuple):
     def _fits(self, customer: Mapping[str, Any]) -> bool:
         return all([matches_glob(customer.get(key), glob) for key, glob in self.customer.items()])
 
-    def unmet(self, subject: Subject) -> "Iterator[Difference]":
+    def unmet_conditions(self, subject: Subject) -> "Iterator[Difference]":
         """Yield every condition that the subject does not meet."""
         if self.refund != subject.is_refund:
             yield Difference(condition="refund", expected=self.refund, actual=subject.is_refund)
@@ -148,7 +148,7 @@ class WebhookRule(NamedTuple):
     effect: WebhookEffect
     status: str | None = None
     attempt: int | None = None
-    order_id: str | None = None  # outside scenarios only; the rule ends with the order
+    order_id: str | None = None  # outside scenarios only; removed with the end of the order
 
     def holds(self, delivery: Delivery) -> bool:
         """Whether the rule decides the next attempt of a delivery."""

@@ -1,4 +1,4 @@
-"""The rule that decided an attempt, or the closest rule and its differences."""
+"""The deciding rule of an attempt, or the nearest rule and its differences."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def explain(decision: ScenarioDecision) -> dict[str, Any]:
 
 
 def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
-    """Find the rule with the fewest differences; on a tie, the one with most conditions, then the first."""
+    """Find the rule with the fewest differences; ties are broken by more conditions, then by position."""
     nearest: tuple[tuple[int, int], dict[str, Any]] | None = None
     for index, rule in enumerate(decision.scenario.rules):
         differs = list(differences(rule, index, decision))
@@ -34,7 +34,7 @@ def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
 def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> Iterator[Difference]:
     """Yield every condition of a rule that the decided attempt does not meet."""
     subject = decision.subject
-    yield from rule.when.unmet(subject)
+    yield from rule.when.unmet_conditions(subject)
     if index in decision.spent:
         yield Difference(condition="times", expected=rule.times, actual="spent")
     if not outcome_applies(rule.then, subject.outcome_keys, subject.screenings):

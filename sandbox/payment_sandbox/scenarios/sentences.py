@@ -1,4 +1,4 @@
-"""Sentences for people about the rules of scenarios and faults."""
+"""Rules of scenarios and faults as English sentences."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
@@ -22,9 +22,9 @@ SCREENINGS: Final = {
     "needs-time": "the screening needs time",
     "error": "the screening ends with an error",
 }
-ENDS: Final = {"passed": "passes", "declined": "declines", "error": "ends with an error"}
+SCREENING_ENDS: Final = {"passed": "passes", "declined": "declines", "error": "ends with an error"}
 PROCESSORS: Final = {"settles": "the processor settles it", "fails": "the processor refuses it"}
-NAMES: Final = {
+CONDITION_NAMES: Final = {
     "payment_method": "",
     "method": "",
     "path": "",
@@ -45,7 +45,7 @@ def period_in_words(period: str) -> str:
     return period
 
 
-EVERY: Final = {"rules": "every attempt", "webhooks": "every webhook", "faults": "every call"}
+UNCONDITIONAL: Final = {"rules": "every attempt", "webhooks": "every webhook", "faults": "every call"}
 
 
 def rule_in_words(kind: str, rule: Mapping[str, Any], online: Collection[str] = ()) -> str:
@@ -56,7 +56,7 @@ def rule_in_words(kind: str, rule: Mapping[str, Any], online: Collection[str] = 
     then = {"rules": then_in_words, "webhooks": webhook_in_words, "faults": fault_in_words}[kind](
         rule["then"]
     )
-    when = when_in_words(rule["when"], online) if rule.get("when") else EVERY[kind]
+    when = when_in_words(rule["when"], online) if rule.get("when") else UNCONDITIONAL[kind]
     times = rule.get("times")
     return f"For {when}: {then}{f', {times} times at most' if times else ''}."
 
@@ -74,7 +74,7 @@ def _outcomes(then: Rule) -> Iterator[str]:
         with_card = f" with {then['card']}" if "card" in then else ""
         yield f"{CUSTOMERS.get(acts, f'the customer {acts}')}{with_card}{after}{reason}"
     if "screening" in then:
-        yield f"{SCREENINGS[str(then['screening'])]}{_end_of_screening(then, after)}{reason}"
+        yield f"{SCREENINGS[str(then['screening'])]}{_screening_end(then, after)}{reason}"
     if "processor" in then:
         ends = str(then["processor"])
         yield f"{PROCESSORS.get(ends, ends)}{after}{reason}"
@@ -82,8 +82,8 @@ def _outcomes(then: Rule) -> Iterator[str]:
         yield _credit(then["credit"])
 
 
-def _end_of_screening(then: Rule, after: str) -> str:
-    return f", and then {ENDS[str(then['then'])]}{after}" if "then" in then else after
+def _screening_end(then: Rule, after: str) -> str:
+    return f", and then {SCREENING_ENDS[str(then['then'])]}{after}" if "then" in then else after
 
 
 def _credit(credit: object) -> str:
@@ -109,7 +109,7 @@ def _condition(name: str, value: object, online: Collection[str]) -> str:
     if isinstance(value, list) and online and set(value) == set(online):
         return "any online method"
     plain = " or ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{NAMES.get(name, name.replace('_', ' '))} {plain}".strip()
+    return f"{CONDITION_NAMES.get(name, name.replace('_', ' '))} {plain}".strip()
 
 
 def _amount(value: object) -> str:
@@ -120,35 +120,35 @@ def _amount(value: object) -> str:
 
 def fault_in_words(then: Rule) -> str:
     """Describe the effect of a fault on a request, such as: response lost (503 instead)."""
-    return ", ".join(_faults(then)) or "fault"
+    return ", ".join(_fault_sentences(then)) or "fault"
 
 
-def _faults(then: Rule) -> Iterator[str]:
-    known = RESPONSE_LOST if then.get("phase") == "after" else REFUSED
+def _fault_sentences(then: Rule) -> Iterator[str]:
+    known = LOSS_SENTENCES if then.get("phase") == "after" else REFUSAL_SENTENCES
     for name, value in then.items():
         if name in known:
             yield known[name].format(str(value).replace("/PT1S", " calls a second"))
 
 
-IN_BOTH_PHASES: Final = {
+PHASELESS: Final = {
     "truncate": "response cut off in the middle",
     "rate_limit": "at most {}",
     "silence": "no response at all",
     "latency": "response {} s late",
 }
-REFUSED: Final = {
+REFUSAL_SENTENCES: Final = {
     "status": "refused with {}",
     "hang": "no response for {} s, request not processed",
     "reset": "connection cut, request not processed",
-    **IN_BOTH_PHASES,
+    **PHASELESS,
 }
-RESPONSE_LOST: Final = {
+LOSS_SENTENCES: Final = {
     "status": "response lost ({} instead)",
     "hang": "response lost after {} s",
     "reset": "response lost, connection cut",
-    **IN_BOTH_PHASES,
+    **PHASELESS,
 }
-WEBHOOKS: Final = {
+WEBHOOK_SENTENCES: Final = {
     "timeout": "the attempt times out",
     "drop": "the webhook is lost",
     "swap": "the webhook arrives after the next one",
@@ -157,15 +157,15 @@ WEBHOOKS: Final = {
 
 def webhook_in_words(then: Rule) -> str:
     """Describe the effect on a webhook, such as: the webhook arrives 2 times."""
-    return ", ".join(_of_webhook(then)) or "nothing special happens"
+    return ", ".join(_webhook_sentence(then)) or "nothing special happens"
 
 
-def _of_webhook(then: Rule) -> Iterator[str]:
-    yield from (words for name, words in WEBHOOKS.items() if name in then)
+def _webhook_sentence(then: Rule) -> Iterator[str]:
+    yield from (words for name, words in WEBHOOK_SENTENCES.items() if name in then)
     if "answer" in then:
         yield f"the attempt counts as answered with {then['answer']}"
     if "duplicate" in then or "together" in then:
-        at_once = " at the same moment" if "together" in then else ""
+        at_once = " at the same time" if "together" in then else ""
         yield f"the webhook arrives {then.get('duplicate') or then.get('together')} times{at_once}"
     if "delay" in then:
         yield f"the webhook arrives {period_in_words(str(then['delay']))} late"

@@ -1,4 +1,4 @@
-"""The space of rehearsals: every interaction of a run, with every possible outcome.
+"""The space of rehearsals: all interactions of a run, with all their possible outcomes.
 
 Interactions and outcomes are derived from the engine: its effects, actions, refusals, and the outcomes of
 scenarios. Variations of the catalogue fill a cell, or a reason excludes it.
@@ -23,11 +23,11 @@ from payment_sandbox.scenarios.variation import (
     ChangedNumber,
     OrderAction,
     OtherCustomer,
-    Passes,
     PriorEvent,
     Repeat,
     ReplacementScene,
     Step,
+    TimePasses,
     Variation,
 )
 from payment_sandbox.scenarios.variations import (
@@ -53,22 +53,22 @@ from payment_sandbox.scenarios.variations import (
     TWO_TABS,
     VOIDED_BY_HAND,
     WALKS_AWAY,
-    rehearsed,
+    rehearsal_variations,
 )
 
 BEFORE_EXPIRY: Final = "at the last moment"
 AFTER_EXPIRY: Final = "after the expiry"
 TWICE: Final = "twice"
-TOGETHER: Final = "twice at the same moment"
+TOGETHER: Final = "twice at the same time"
 NEVER: Final = "never"
-VALUES: Final = "with another value"
-EARLIER: Final = "while an earlier attempt ends"
-TIME: Final = "and time passes"
+OTHER_VALUE: Final = "with another value"
+EARLIER_ATTEMPT: Final = "while an earlier attempt ends"
+TIME_PASSES: Final = "and time passes"
 RESTART: Final = "and the shop restarts"
-RETURN: Final = "and the customer returns"
-RETRY: Final = "after another attempt on the same page"
-ANOTHER: Final = "after another customer"
-UNLIKE: Final = "with another choice"
+CUSTOMER_RETURN: Final = "and the customer returns"
+OTHER_ATTEMPT: Final = "after another attempt on the same page"
+OTHER_CUSTOMER: Final = "after another customer"
+OTHER_CHOICE: Final = "with another choice"
 LATE: Final = "late"
 
 SCENE_OUTCOMES: Final[Mapping[ReplacementScene, str]] = {
@@ -76,24 +76,24 @@ SCENE_OUTCOMES: Final[Mapping[ReplacementScene, str]] = {
     ACTS_TOO_LATE: AFTER_EXPIRY,
     ACTS_TWICE: TWICE,
     WALKS_AWAY: NEVER,
-    SENDS_LESS: VALUES,
-    SENDS_MORE: VALUES,
-    PAYS_BOTH: EARLIER,
-    PAYS_EARLIER: EARLIER,
-    PAYS_EARLIER_FIRST: EARLIER,
-    CANCELS_EARLIER: EARLIER,
-    AFTER_EARLIER: EARLIER,
-    LAPSES: TIME,
+    SENDS_LESS: OTHER_VALUE,
+    SENDS_MORE: OTHER_VALUE,
+    PAYS_BOTH: EARLIER_ATTEMPT,
+    PAYS_EARLIER: EARLIER_ATTEMPT,
+    PAYS_EARLIER_FIRST: EARLIER_ATTEMPT,
+    CANCELS_EARLIER: EARLIER_ATTEMPT,
+    AFTER_EARLIER: EARLIER_ATTEMPT,
+    LAPSES: TIME_PASSES,
     RESTARTS: RESTART,
-    RETURNS_FIRST: RETURN,
-    RETURNS_UNPAID: RETURN,
-    TWO_TABS: RETURN,
-    FAILS_THEN_PAYS: RETRY,
-    CANCELS_THEN_PAYS: RETRY,
+    RETURNS_FIRST: CUSTOMER_RETURN,
+    RETURNS_UNPAID: CUSTOMER_RETURN,
+    TWO_TABS: CUSTOMER_RETURN,
+    FAILS_THEN_PAYS: OTHER_ATTEMPT,
+    CANCELS_THEN_PAYS: OTHER_ATTEMPT,
 }
-"""The outcomes of actions, by scene."""
+"""The outcome of an action, by scene."""
 
-REFUSED_BY: Final[Mapping[PriorEvent, tuple[str, ...]]] = {
+REFUSALS_BY_EVENT: Final[Mapping[PriorEvent, tuple[str, ...]]] = {
     CAPTURED_BY_HAND: ("CaptureExceedsRemainder",),
     VOIDED_BY_HAND: ("AuthorizationMissing",),
     EXPIRED: ("AuthorizationExpired",),
@@ -111,30 +111,33 @@ class Cell(NamedTuple):
     outcome: str
 
 
-PAGE_ONLY: Final = "only the customer sees the page; the shop sees the outcome"
-OVER: Final = "only another attempt can follow, which is another action"
-BY_SERVICE: Final = "the service decides once, and variations change its answer to the attempt"
-NOT_BY_SHOP: Final = "no change by a shop is refused for this reason"
-BY_FAULT: Final = "`refused` covers it: the shop can only react in the same way"
+PAGE_ONLY: Final = "only the customer sees the page; the shop sees only the outcome"
+ATTEMPT_ENDED: Final = "only a new attempt can follow, and that is a separate action"
+SERVICE_DECISION: Final = "the service decides only once, and variations of the attempt change its decision"
+NO_SHOP_CHANGE: Final = "this reason never applies to a call by a shop"
+SAME_AS_REFUSED: Final = "covered by `refused`: the shop can only react in the same way"
 
-UNREAD: Final = "for the shop, this equals `unavailable`: it receives no information"
-LOST: Final = "for the shop, this equals `answer-lost` or `unavailable`, which it cannot distinguish"
-LOST_OR_NOT: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
+SAME_AS_UNAVAILABLE: Final = "for the shop, this equals `unavailable`: the shop receives no information"
+SAME_AS_ANSWER_LOST: Final = "for the shop, this is indistinguishable from `answer-lost` or `unavailable`"
+LOSSES: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
 
 EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell("create", "stale"): "a new order has no earlier version",
-    Cell("change", "stale"): "the response is the change itself",
+    Cell("change", "stale"): "the response already shows the change",
     Cell("read", "early"): "a read causes no webhooks",
     Cell("read", "status 4xx"): "an existing order can be read",
-    **{Cell("read", outcome): UNREAD for outcome in ("status 4xx, after", "status 5xx, after", *LOST_OR_NOT)},
     **{
-        Cell(kind, outcome): LOST
+        Cell("read", outcome): SAME_AS_UNAVAILABLE
+        for outcome in ("status 4xx, after", "status 5xx, after", *LOSSES)
+    },
+    **{
+        Cell(kind, outcome): SAME_AS_ANSWER_LOST
         for kind in ("create", CHANGE)
-        for outcome in ("status 4xx, after", "status 5xx, after", *LOST_OR_NOT)
+        for outcome in ("status 4xx, after", "status 5xx, after", *LOSSES)
         if outcome != "reset, after"
     },
     **{
-        Cell(CHANGE, refusal): BY_FAULT
+        Cell(CHANGE, refusal): SAME_AS_REFUSED
         for refusal in (
             "NothingToRefund",
             "RefundExceedsCaptured",
@@ -143,11 +146,11 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
         )
     },
     **{
-        Cell(CHANGE, refusal): "the shop's own mistake, which the review finds"
+        Cell(CHANGE, refusal): "a mistake of the shop, reported by the review"
         for refusal in ("CaptureStyleMixed", "AuthorizationDelayed", "VoidExceedsRemainder", "KeyReused")
     },
     **{
-        Cell(CHANGE, refusal): NOT_BY_SHOP
+        Cell(CHANGE, refusal): NO_SHOP_CHANGE
         for refusal in (
             "Unknown",
             "ActionNotPossible",
@@ -166,23 +169,23 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell("customer choose", ANY): PAGE_ONLY,
     Cell("customer pay", "customer visit"): "for the shop, this equals a customer who walks away",
     Cell("customer pay", "customer choose"): "this starts another attempt on the same page",
-    Cell("customer pay", VALUES): "the page fixes the amount",
-    **{Cell(f"customer {how}", ANY): OVER for how in ("fail", "cancel")},
-    Cell("bank credit", TIME): "received money needs no capture, so nothing lapses",
-    Cell("bank credit", RETRY): "a transfer has no page",
-    Cell("bank credit", RETURN): "a transfer has no page from which a customer returns",
+    Cell("customer pay", OTHER_VALUE): "the page fixes the amount",
+    **{Cell(f"customer {how}", ANY): ATTEMPT_ENDED for how in ("fail", "cancel")},
+    Cell("bank credit", TIME_PASSES): "received money needs no capture, so nothing lapses",
+    Cell("bank credit", OTHER_ATTEMPT): "a transfer has no page",
+    Cell("bank credit", CUSTOMER_RETURN): "a transfer has no page from which a customer returns",
     **{
-        Cell(action, ANY): BY_SERVICE
+        Cell(action, ANY): SERVICE_DECISION
         for action in ("screening approve", "screening decline", "screening error", "processor fail")
     },
-    Cell(ATTEMPT, "customer"): "a customer acts by an action, even in a scenario",
-    Cell(ATTEMPT, "credit"): "a bank acts by an action, even in a scenario",
+    Cell(ATTEMPT, "customer"): "covered by the customer's actions, even in a scenario",
+    Cell(ATTEMPT, "credit"): "covered by the bank's actions, even in a scenario",
     Cell(ATTEMPT, "screening passed"): "this is the default",
     Cell(ATTEMPT, "then error"): "for the shop, this equals a screening that declines later",
-    Cell(PRESS, UNLIKE): "only the shop knows the choices in its form; other tests make other choices",
-    Cell(JOB, NEVER): "faults of each call of a job and shops without jobs are rehearsed",
-    Cell(JOB, LATE): "variations with time after an action delay jobs",
-    Cell(JOB, VALUES): "a job has no values",
+    Cell(PRESS, OTHER_CHOICE): "only the shop knows the choices in its form; other tests make other choices",
+    Cell(JOB, NEVER): "covered by faults of the job's calls, and by rehearsals without jobs",
+    Cell(JOB, LATE): "covered by time passing after an action, which delays jobs",
+    Cell(JOB, OTHER_VALUE): "a job takes no input",
 }
 """The reasons of cells without a variation; a filled cell takes precedence over ``*``."""
 
@@ -191,45 +194,45 @@ def cells() -> list[Cell]:
     """Return all cells of the space, without duplicates."""
     webhooks = [effect.key for effect in _subclasses(WebhookEffect) if hasattr(effect, "key")]
     outcomes: list[tuple[str, Iterable[str]]] = [
-        *((kind, _outcomes_of_calls()) for kind in CALLS),
+        *((kind, _call_outcomes()) for kind in CALLS),
         (CHANGE, _refusals()),
         (WEBHOOK, webhooks),
-        *((action.name, _outcomes_of(action)) for action in _actions()),
-        (ATTEMPT, _outcomes_of_attempts()),
-        (PRESS, (TWICE, TOGETHER, VALUES, ANOTHER, UNLIKE)),
-        (JOB, (TWICE, TOGETHER, NEVER, LATE, VALUES)),
+        *((action.name, _action_outcomes(action)) for action in _actions()),
+        (ATTEMPT, _attempt_outcomes()),
+        (PRESS, (TWICE, TOGETHER, OTHER_VALUE, OTHER_CUSTOMER, OTHER_CHOICE)),
+        (JOB, (TWICE, TOGETHER, NEVER, LATE, OTHER_VALUE)),
     ]
     every = (Cell(interaction, outcome) for interaction, each in outcomes for outcome in each)
     return list(dict.fromkeys(every))
 
 
-def filled() -> dict[Cell, list[str]]:
-    """Return the cells that the catalogue fills, with the variations in the users' spelling."""
+def fill_cells() -> dict[Cell, list[str]]:
+    """Return the cells filled by the catalogue, with their variations as in settings."""
     names: dict[Cell, list[str]] = {}
-    for each in rehearsed():
+    for each in rehearsal_variations():
         for kind in each.kinds:
             for cell in CELLS_OF[kind](each, kind):
                 names.setdefault(cell, []).append(f"{kind}:{each.name}")
     return names
 
 
-def why_excluded(cell: Cell) -> str | None:
-    """Return the reason why no variation fills a cell, if any."""
+def reason_of(cell: Cell) -> str | None:
+    """Return the reason for a cell without a variation; None without a reason."""
     return EXCLUDED.get(cell) or EXCLUDED.get(Cell(cell.interaction, ANY))
 
 
-def reasons() -> Iterator[tuple[str, list[str], str]]:
+def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
     """Yield the excluded cells by interaction and reason: interaction, outcomes, and reason."""
-    known, outcomes = filled(), dict[tuple[str, str], list[str]]()
+    known, outcomes = fill_cells(), dict[tuple[str, str], list[str]]()
     for cell in cells():
-        reason = why_excluded(cell)
+        reason = reason_of(cell)
         if cell not in known and reason is not None:
             outcomes.setdefault((cell.interaction, reason), []).append(cell.outcome)
     yield from ((interaction, each, reason) for (interaction, reason), each in outcomes.items())
 
 
 def _refusals() -> Iterator[str]:
-    """Yield the refusals by rules of orders; quotas, for example, are defined in other modules."""
+    """Yield the refusals by order rules; other modules define others, such as quotas."""
     for refusal in kinds_of_refusals():
         if refusal.__module__ == Refusal.__module__:
             yield refusal.__name__
@@ -241,7 +244,7 @@ def _subclasses(kind: type[WebhookEffect]) -> Iterator[type[WebhookEffect]]:
         yield from _subclasses(subclass)
 
 
-def _outcomes_of_calls() -> Iterator[str]:
+def _call_outcomes() -> Iterator[str]:
     for effect in RequestEffect.__subclasses__():
         names = ("status 4xx", "status 5xx") if effect is ErrorStatus else (effect.key,)
         for name in names:
@@ -255,7 +258,7 @@ def _actions() -> Iterator[Action]:
         yield from (Action(actor, name) for name in names)
 
 
-def _outcomes_of(action: Action) -> list[str]:
+def _action_outcomes(action: Action) -> list[str]:
     other_actions = [
         Action(action.actor, name).name for name in ACTIONS[action.actor] if name != action.action
     ]
@@ -263,7 +266,7 @@ def _outcomes_of(action: Action) -> list[str]:
     return [*other_actions, *outcomes]
 
 
-def _outcomes_of_attempts() -> Iterator[str]:
+def _attempt_outcomes() -> Iterator[str]:
     yield from ("customer", "credit")
     for name in ("screening", "then", "processor"):
         field = ThenForm().fields[name]
@@ -271,9 +274,9 @@ def _outcomes_of_attempts() -> Iterator[str]:
         yield from (f"{name} {choice}" for choice in choices)
 
 
-def _of_call(each: Variation, kind: str) -> Iterator[Cell]:
+def _call_cells(each: Variation, kind: str) -> Iterator[Cell]:
     if isinstance(each.effect, PriorEvent):
-        yield from (Cell(kind, refusal) for refusal in REFUSED_BY[each.effect])
+        yield from (Cell(kind, refusal) for refusal in REFUSALS_BY_EVENT[each.effect])
     elif isinstance(each.effect, Fault) and each.effect.effect is not None:
         effect = each.effect.effect
         name = effect.key
@@ -282,12 +285,12 @@ def _of_call(each: Variation, kind: str) -> Iterator[Cell]:
         yield Cell(kind, f"{name}, after" if each.effect.is_after else name)
 
 
-def _of_webhook(each: Variation, kind: str) -> Iterator[Cell]:
+def _webhook_cells(each: Variation, kind: str) -> Iterator[Cell]:
     if isinstance(each.effect, WebhookEffect):
         yield Cell(kind, each.effect.key)
 
 
-def _of_action(each: Variation, kind: str) -> Iterator[Cell]:
+def _action_cells(each: Variation, kind: str) -> Iterator[Cell]:
     for action in _actions():
         details = [OrderAction(action, True, True, True, is_reserved) for is_reserved in (True, False)]
         if not any(each.fits(Step(kind, 1, "", about)) for about in details):
@@ -296,31 +299,31 @@ def _of_action(each: Variation, kind: str) -> Iterator[Cell]:
             yield Cell(action.name, each.effect.name)
         elif isinstance(each.effect, ReplacementScene):
             yield Cell(action.name, SCENE_OUTCOMES[each.effect])
-        elif isinstance(each.effect, Passes):
-            yield Cell(action.name, TIME)
+        elif isinstance(each.effect, TimePasses):
+            yield Cell(action.name, TIME_PASSES)
 
 
-def _of_attempt(each: Variation, kind: str) -> Iterator[Cell]:
+def _attempt_cells(each: Variation, kind: str) -> Iterator[Cell]:
     outcome: Mapping[str, str] = each.effect if isinstance(each.effect, Mapping) else {}
     yield from (Cell(kind, f"{name} {choice}") for name, choice in outcome.items() if name != "after")
 
 
-def _of_form(each: Variation, kind: str) -> Iterator[Cell]:
+def _form_cells(each: Variation, kind: str) -> Iterator[Cell]:
     effect = each.effect
     if isinstance(effect, Repeat):
         yield Cell(kind, TOGETHER if effect.at_once else TWICE)
     elif isinstance(effect, ChangedNumber):
-        yield Cell(kind, VALUES)
+        yield Cell(kind, OTHER_VALUE)
     elif isinstance(effect, OtherCustomer):
-        yield Cell(kind, ANOTHER)
+        yield Cell(kind, OTHER_CUSTOMER)
 
 
 CELLS_OF: Final[Mapping[str, Callable[[Variation, str], Iterator[Cell]]]] = {
-    **dict.fromkeys(CALLS, _of_call),
-    WEBHOOK: _of_webhook,
-    ACTION: _of_action,
-    ATTEMPT: _of_attempt,
-    PRESS: _of_form,
-    JOB: _of_form,
+    **dict.fromkeys(CALLS, _call_cells),
+    WEBHOOK: _webhook_cells,
+    ACTION: _action_cells,
+    ATTEMPT: _attempt_cells,
+    PRESS: _form_cells,
+    JOB: _form_cells,
 }
 """The cells of a variation, by the kind of step."""

@@ -21,10 +21,10 @@ CREATE: Final = "create"  # calls of the shop
 READ: Final = "read"
 CHANGE: Final = "change"
 WEBHOOK: Final = "webhook"
-ACTION: Final = "action"  # a customer or a bank acts
-ATTEMPT: Final = "attempt"  # the service decides on a payment or a refund
-PRESS: Final = "press"  # the test submits a form of the shop
-JOB: Final = "job"  # a job of the shop runs
+ACTION: Final = "action"  # an action of a customer or a bank
+ATTEMPT: Final = "attempt"  # the service's decision on a payment or a refund
+PRESS: Final = "press"  # a form submitted to the shop by the test
+JOB: Final = "job"  # a run of a shop's job
 CALLS: Final = (CREATE, READ, CHANGE)
 
 
@@ -72,13 +72,13 @@ class Step(NamedTuple):
 
 
 class Trait(Flag):
-    """Requirements of a variation: on the end of a rehearsed test, and on the shop and the test."""
+    """Requirements of a variation on the shop and on the rehearsed test."""
 
-    AT_ONCE = auto()  # the test must end as before: its own assertions still hold
-    AT_REST = auto()  # the test must end as before, once retries and jobs have run
-    SUSPECT = auto()  # it often causes trouble in combination with other variations
-    THREADS = auto()  # the shop's handlers run on other threads than the test's
-    RETURN = auto()  # the shop has a page to which customers return
+    AT_ONCE = auto()  # the test must end with the same result, so its own assertions must hold
+    AT_REST = auto()  # the test must end with the same result, once retries and jobs have run
+    SUSPECT = auto()  # often harmful in combination with other variations
+    THREADS = auto()  # the shop's handlers run on threads of their own
+    RETURN = auto()  # the shop has a return page
     RESTART = auto()  # the test defines how to restart the shop
     CUSTOMERS = auto()  # other customers can use the shop during the test
 
@@ -95,7 +95,7 @@ class ReplacementScene(NamedTuple):
     moves_clock: bool = False
 
 
-class Passes(NamedTuple):
+class TimePasses(NamedTuple):
     """Time, such as ``P3D``, passes after the action."""
 
     period: str
@@ -120,7 +120,7 @@ class OtherCustomer(NamedTuple):
 
 
 class PriorEvent(NamedTuple):
-    """An event at the service just before a call of the shop, whose response reflects the event."""
+    """An event at the service just before a call of the shop, reflected in the call's response."""
 
     happens: str
 
@@ -131,25 +131,25 @@ VariationEffect = (
     | Document
     | Action
     | ReplacementScene
-    | Passes
+    | TimePasses
     | Repeat
     | ChangedNumber
     | OtherCustomer
     | PriorEvent
 )
-"""An effect on a call or a webhook, the outcome of an attempt, another action or scene, another form."""
+"""The change of a step: an effect, an outcome of an attempt, or another action, scene or form."""
 
 
 class OfferedIn(Flag):
-    """The places that offer a variation, apart from rehearsals."""
+    """The features that offer a variation, apart from rehearsals."""
 
     WHAT_IF = auto()  # "What if …" on the page of an order
-    SWITCH = auto()  # a switch of the dashboard
+    SWITCH = auto()  # a dashboard switch
     SEQUENCE = auto()  # a webhook sequence for marked tests
     SCENARIO = auto()  # a ready-made scenario
 
 
-NOTHING: Final[Document] = MappingProxyType({})
+EMPTY_DOCUMENT: Final[Document] = MappingProxyType({})
 
 
 class VariationOffer(NamedTuple):
@@ -162,16 +162,16 @@ class VariationOffer(NamedTuple):
     name: str
     title: str
     places: OfferedIn
-    when: Document = NOTHING
+    when: Document = EMPTY_DOCUMENT
     effect: VariationEffect | None = None
-    settings: Document = NOTHING
+    settings: Document = EMPTY_DOCUMENT
     shows: tuple[str, ...] = ()
     risk: str = ""  # copied from the variation, like ``reported``
     reported: str = ""
 
     @property
     def label(self) -> str:
-        """The name in words."""
+        """The name with spaces instead of hyphens."""
         return self.name.replace("-", " ")
 
     @property
@@ -196,7 +196,7 @@ class VariationOffer(NamedTuple):
         if self.rules:
             return "remove the rule; a rule for one order ends with the order"
         moves_clock = isinstance(self.effect, ReplacementScene) and self.effect.moves_clock
-        return "undo the last move of the clock" if moves_clock else "create a new order"
+        return "undo the last clock move" if moves_clock else "create a new order"
 
     @property
     def scenario(self) -> Document:
@@ -206,16 +206,16 @@ class VariationOffer(NamedTuple):
         return {key: part for key, part in {**document, **self.rules}.items() if part}
 
 
-IsMet = Callable[[Delivery, Document], bool]
-"""Whether a variation happened to a webhook, given the project's settings."""
+CoverageCheck = Callable[[Delivery, Document], bool]
+"""A check whether a variation happened to a webhook, given the project's settings."""
 
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """One deviation from the expected course of events.
+    """A deviation from the expected course of events.
 
-    ``sentence`` describes it at a step; ``risk`` is its cost for a shop that does not expect it. Rehearsals
-    play the variations that apply to ``kinds`` of steps.
+    ``sentence`` describes the deviation at a step; ``risk`` is its cost for an unprepared shop. Rehearsals
+    play the variation at steps of its ``kinds``.
     """
 
     name: str
@@ -225,12 +225,12 @@ class Variation:
     own_traits: Trait = NO_TRAIT
     applies: Applies | None = None  # a condition, if any
     kinds: tuple[str, ...] = ()
-    is_met: IsMet | None = None
+    covers: CoverageCheck | None = None
     reported_as: str = ""  # the name in coverage and sequences, if different
     offers: tuple[VariationOffer, ...] = ()
-    implied_by: str = ""  # a variation of the same step; where it does no harm, this one does none either
+    implied_by: str = ""  # a variation of the same step; if harmless, this variation is harmless, too
 
-    def offering(self, *offers: VariationOffer) -> "Variation":
+    def with_offers(self, *offers: VariationOffer) -> "Variation":
         """Return the variation with these offers."""
         return replace(self, offers=offers)
 

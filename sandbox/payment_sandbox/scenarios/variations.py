@@ -1,8 +1,8 @@
 """The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
 Rehearsals play a variation at one step of a test. Offers play it for a project, or on a replay of an order:
-as a switch of the dashboard, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
-whether it occurred, and the documentation lists it. To add a variation, add an entry.
+as a dashboard switch, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
+whether the variation occurred, and the documentation lists it. To add a variation, add an entry.
 """
 
 from collections.abc import Iterator
@@ -40,31 +40,31 @@ from payment_sandbox.scenarios.variation import (
     READ,
     WEBHOOK,
     ChangedNumber,
+    CoverageCheck,
     Document,
-    IsMet,
     OfferedIn,
     OtherCustomer,
-    Passes,
     PriorEvent,
     Repeat,
     ReplacementScene,
+    TimePasses,
     Trait,
     Variation,
     VariationOffer,
 )
 
-UNPAID: Final = "goods ship for a payment that failed or was never made"
+UNPAID: Final = "goods ship without a successful payment"
 MISSED: Final = "a customer has paid and waits for goods"
 PAID_TWICE: Final = "a customer pays twice for one basket"
 TWICE: Final = "goods ship twice, or money is refunded twice"
 LAPSED: Final = "the authorization has lapsed, and shipped goods stay unpaid"
 OWED: Final = "a customer is owed money, but never gets it"
 UNDONE: Final = "a late webhook or a stale read undoes a payment"
-STUCK: Final = "one hanging call blocks the shop for everybody"
+STUCK: Final = "one hanging call blocks the shop for all customers"
 REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
 NOT_TAKEN: Final = "goods ship although the capture was refused"
 MIXED_UP: Final = "one customer's payment counts for another customer"
-COSTLIEST: Final = (
+RISKS_BY_COST: Final = (
     UNPAID,
     TWICE,
     PAID_TWICE,
@@ -77,10 +77,10 @@ COSTLIEST: Final = (
     STUCK,
     REFUSED,
 )
-"""The risks, from the one that costs a shop most."""
+"""The risks, most expensive first."""
 
 
-def _arrived_twice(delivery: Delivery, settings: Document) -> bool:
+def _was_duplicated(delivery: Delivery, settings: Document) -> bool:
     return len(delivery.tries) > len({attempt.number for attempt in delivery.tries})
 
 
@@ -100,7 +100,7 @@ def _was_early(delivery: Delivery, settings: Document) -> bool:
     return settings.items() >= EARLY.items()
 
 
-def _failed(delivery: Delivery, settings: Document) -> bool:
+def _has_failed(delivery: Delivery, settings: Document) -> bool:
     return delivery.state is DeliveryState.FAILED
 
 
@@ -118,7 +118,7 @@ UNAVAILABLE: Final = Fault(ErrorStatus(503))
 CONFLICT: Final = Fault(ErrorStatus(409))
 LOST: Final = Fault(Reset(), is_after=True)
 LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
-SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
+SLOW_SCREENING: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
 AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART, CUSTOMERS = Trait
 WHAT_IF, SWITCH, SEQUENCE, SCENARIO = OfferedIn
@@ -141,7 +141,7 @@ RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
 ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
 PAYS_EARLIER: Final = ReplacementScene(
-    "pays an earlier attempt in its place", applies=lambda step: step.has_others
+    "pays an earlier attempt instead", applies=lambda step: step.has_others
 )
 PAYS_EARLIER_FIRST: Final = ReplacementScene(
     "pays an earlier attempt first, then this one", applies=lambda step: step.has_others
@@ -170,12 +170,12 @@ _action = partial(Variation, kinds=(ACTION,))
 _customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
 _payment = partial(_action, applies=lambda acts: acts.action.name in ("customer pay", "bank credit"))
 _bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
-_unreserved = partial(
+_direct_payment = partial(
     _action, applies=lambda acts: acts.action.name == "customer pay" and not acts.is_authorization
 )
-_giving_up = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
-_settling = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
-_approving = partial(_action, applies=lambda acts: acts.action.name == "screening approve")
+_abandonment = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
+_settlement = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
+_approval = partial(_action, applies=lambda acts: acts.action.name == "screening approve")
 _attempt = partial(Variation, kinds=(ATTEMPT,))
 _screening = partial(_attempt, applies=lambda attempt: "screening" in attempt.outcome_keys)
 _long_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "needs-time"))
@@ -186,8 +186,8 @@ _charge = partial(_attempt, applies=lambda each: not each.is_refund and "process
 VARIATIONS: tuple[Variation, ...] = (
     # Webhooks; in each group the most common first
     _webhook(
-        "twice", "{step} arrived twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, is_met=_arrived_twice
-    ).offering(
+        "twice", "{step} arrived twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, covers=_was_duplicated
+    ).with_offers(
         VariationOffer(
             "webhook-twice",
             "Every webhook arrives twice",
@@ -198,7 +198,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _webhook(
         "together", "{step} arrived twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
     ),
-    _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=_was_lost).offering(
+    _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, covers=_was_lost).with_offers(
         VariationOffer(
             "webhook-lost",
             "No webhook ever arrives, without any error",
@@ -206,15 +206,15 @@ VARIATIONS: tuple[Variation, ...] = (
             shows=("HOOK-12",),
         )
     ),
-    _webhook("swapped", "{step} arrived after the next one", Swap(), UNDONE, AT_REST | SUSPECT).offering(
+    _webhook("swapped", "{step} arrived after the next one", Swap(), UNDONE, AT_REST | SUSPECT).with_offers(
         VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
             "webhooks-swapped", "The webhook for processing arrives after the next one", SCENARIO, PROCESSING
         ),
     ),
     _webhook(
-        "late", "{step} arrived an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, is_met=_was_late
-    ).offering(
+        "late", "{step} arrived an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, covers=_was_late
+    ).with_offers(
         VariationOffer(
             "webhook-late", "Every webhook arrives 10 minutes late", WHAT_IF | SWITCH, effect=Delay("PT10M")
         ),
@@ -226,10 +226,10 @@ VARIATIONS: tuple[Variation, ...] = (
         Answer(503),
         MISSED,
         AT_REST,
-        is_met=_was_retried,
+        covers=_was_retried,
         reported_as="retried",
         implied_by="late",
-    ).offering(
+    ).with_offers(
         VariationOffer(
             "slow-shop",
             "The first attempt of each webhook times out",
@@ -243,9 +243,9 @@ VARIATIONS: tuple[Variation, ...] = (
         WEBHOOKS_FIRST,
         MISSED,
         AT_REST | SUSPECT,
-        is_met=_was_early,
+        covers=_was_early,
         reported_as="before the response",
-    ).offering(
+    ).with_offers(
         VariationOffer(
             "webhook-before-response",
             "Webhooks arrive before the response",
@@ -254,17 +254,22 @@ VARIATIONS: tuple[Variation, ...] = (
         )
     ),
     Variation(
-        "unreachable", "no attempt arrived", Timeout(), MISSED, is_met=_failed, reported_as="failed for good"
-    ).offering(VariationOffer("unreachable", "Your shop is unreachable", SWITCH)),
+        "unreachable",
+        "no attempt arrived",
+        Timeout(),
+        MISSED,
+        covers=_has_failed,
+        reported_as="failed for good",
+    ).with_offers(VariationOffer("unreachable", "Your shop is unreachable", SWITCH)),
     # Calls of the shop
-    _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).offering(
+    _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).with_offers(
         VariationOffer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
     ),
     _order_read("overtaken", "{step} got a stale response", Fault(Stale()), UNDONE, AT_REST),
     _call("unavailable", "{step} failed with 503, without any effect", UNAVAILABLE, PAID_TWICE, SUSPECT),
     _call(
         "answer-lost", "{step} was carried out, but its response was lost", LOST, PAID_TWICE, SUSPECT
-    ).offering(
+    ).with_offers(
         VariationOffer(
             "lost-answer", "The response to the next new order is lost", SWITCH, NEXT_ORDER, LOST_WITH_503
         ),
@@ -282,7 +287,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _change("changed", "the order changed before {step}", CHANGED, NOT_TAKEN),
     Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
     Variation("silent", "{step} got no response", Fault(Silence()), STUCK, kinds=CALLS),
-    Variation("slow", "every response took 1.5 s", Fault(latency=1.5), STUCK).offering(
+    Variation("slow", "every response took 1.5 s", Fault(latency=1.5), STUCK).with_offers(
         VariationOffer("slow", "Every response takes 1.5 s", SWITCH)
     ),
     # The shop's own forms
@@ -337,7 +342,7 @@ VARIATIONS: tuple[Variation, ...] = (
         AT_REST,
     ),
     _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID),
-    _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).offering(
+    _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).with_offers(
         VariationOffer("declined", "The bank declines the payment", WHAT_IF, shows=("HOOK-08", "FLOW-15"))
     ),
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
@@ -348,14 +353,14 @@ VARIATIONS: tuple[Variation, ...] = (
         MISSED,
     ),
     _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
-    _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
+    _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).with_offers(
         VariationOffer(
             "expires", "The customer does not pay in time; this moves the clock by a minute", WHAT_IF
         )
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
     _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
-    _giving_up("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), MISSED),
+    _abandonment("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), MISSED),
     _customer(
         "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
     ),
@@ -390,8 +395,8 @@ VARIATIONS: tuple[Variation, ...] = (
         UNDONE,
     ),
     _payment("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
-    _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),
-    _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).offering(
+    _customer("three-days", "three days passed after {step}", TimePasses("P3D"), LAPSED),
+    _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).with_offers(
         VariationOffer(
             "authorization-expires",
             "The shop captures nothing before the authorization expires; this moves the clock by a minute",
@@ -399,8 +404,8 @@ VARIATIONS: tuple[Variation, ...] = (
             shows=("CAP-03", "CAP-04"),
         )
     ),
-    _unreserved("month", "a month passed after {step}", Passes("P31D"), LAPSED),
-    Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
+    _direct_payment("month", "a month passed after {step}", TimePasses("P31D"), LAPSED),
+    Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).with_offers(
         VariationOffer(
             "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, shows=("SET-47",)
         )
@@ -408,16 +413,18 @@ VARIATIONS: tuple[Variation, ...] = (
     _action("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
     # The service
     _screening("declined", "the screening of {step} declined", {"screening": "declined"}, UNPAID),
-    _long_screening("needs-time", "the screening of {step} took a day", {**SLOW, "then": "passed"}, MISSED),
+    _long_screening(
+        "needs-time", "the screening of {step} took a day", {**SLOW_SCREENING, "then": "passed"}, MISSED
+    ),
     _long_screening(
         "declined-later",
         "the screening of {step} took a day and then declined",
-        {**SLOW, "then": "declined"},
+        {**SLOW_SCREENING, "then": "declined"},
         UNPAID,
     ),
     _failing_screening("error", "the screening of {step} reported an error", {"screening": "error"}, UNPAID),
-    _approving("not-approved", "the screening declined", Action(SCREENING, "decline"), UNPAID),
-    _settling("not-settled", "the processor failed", Action(PROCESSOR, "fail"), UNPAID),
+    _approval("not-approved", "the screening declined", Action(SCREENING, "decline"), UNPAID),
+    _settlement("not-settled", "the processor failed", Action(PROCESSOR, "fail"), UNPAID),
     _refund("settles-later", "{step} took two days", {"processor": "settles", "after": "P2D"}, OWED, AT_REST),
     _refund("fails-later", "{step} failed after two days", {"processor": "fails", "after": "P2D"}, OWED),
     _charge("charge-declined", "{step} was declined", {"processor": "fails", "after": "PT1M"}, UNPAID),
@@ -425,14 +432,14 @@ VARIATIONS: tuple[Variation, ...] = (
 )
 
 
-def rehearsed() -> list[Variation]:
-    """Return the variations for rehearsals, in the order of their trial."""
+def rehearsal_variations() -> list[Variation]:
+    """Return the variations for rehearsals, in the order of execution."""
     return [variation for variation in VARIATIONS if variation.kinds]
 
 
-def met_by_webhooks() -> dict[str, IsMet]:
-    """Return the variations that coverage reports for webhooks, by reported name."""
-    return {each.reported: each.is_met for each in VARIATIONS if each.is_met is not None}
+def webhook_coverage_checks() -> dict[str, CoverageCheck]:
+    """Return the coverage checks of webhook variations, by reported name."""
+    return {each.reported: each.covers for each in VARIATIONS if each.covers is not None}
 
 
 def all_offers() -> Iterator[VariationOffer]:
@@ -442,17 +449,17 @@ def all_offers() -> Iterator[VariationOffer]:
             yield offer._replace(effect=offer.effect or each.effect, risk=each.risk, reported=each.reported)
 
 
-def offered(place: OfferedIn) -> dict[str, VariationOffer]:
-    """Return the offers in a place, by name."""
+def offers_in(place: OfferedIn) -> dict[str, VariationOffer]:
+    """Return the offers of a feature, by name."""
     return {offer.name: offer for offer in all_offers() if place in offer.places}
 
 
-PAIRS: Final = (("twice", "before the response"),)
+SEQUENCE_PAIRS: Final = (("twice", "before the response"),)
 
 
 def sequences() -> dict[str, tuple[VariationOffer, ...]]:
     """Return the offers of each sequence of webhooks, from the simplest sequence to the most complex."""
-    offers = sorted(offered(OfferedIn.SEQUENCE).values(), key=lambda offer: not offer.settings)
+    offers = sorted(offers_in(OfferedIn.SEQUENCE).values(), key=lambda offer: not offer.settings)
     single = {offer.reported: (offer,) for offer in offers}
-    paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in PAIRS}
+    paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in SEQUENCE_PAIRS}
     return {"after the response": (), **single, **paired}

@@ -68,7 +68,7 @@ class Phase(Enum):
     ANSWERING = auto()
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """A request refused before it is complete; all further input is ignored."""
 
     def __init__(self, status: int, value: str) -> None:
@@ -76,12 +76,12 @@ class Refused(Exception):
         self.status, self.value = status, value
 
     @classmethod
-    def for_head(cls) -> "Refused":
+    def for_head(cls) -> "RefusedRequest":
         """The request line and headers are too long."""
         return cls(431, f"the request line and headers are over {HEAD_BYTES_MAX} bytes")
 
     @classmethod
-    def for_body(cls) -> "Refused":
+    def for_body(cls) -> "RefusedRequest":
         """The body is too long for any path."""
         return cls(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes")
 
@@ -118,7 +118,7 @@ class ConnectionFactory(web.Server):
     """Creates the connections of a host, as a protocol factory."""
 
     def __init__(self, host: Host, loop: AbstractEventLoop) -> None:
-        super().__init__(_answered, request_factory=_make_request, loop=loop)
+        super().__init__(_answer, request_factory=_make_request, loop=loop)
         self._host, self._event_loop = host, loop
         self.read_buffer = memoryview(
             bytearray(READ_BYTES)
@@ -129,7 +129,7 @@ class ConnectionFactory(web.Server):
         return Connection(self, self._host, self._event_loop)
 
 
-def _answered(request: web.BaseRequest) -> Coroutine[Any, Any, web.StreamResponse]:
+def _answer(request: web.BaseRequest) -> Coroutine[Any, Any, web.StreamResponse]:
     return cast(Connection, request.protocol).answered(request)
 
 
@@ -237,7 +237,9 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return
         self._framing_bytes += length
         if self._framing_bytes > HEAD_BYTES_MAX and not content.is_eof():
-            content.set_exception(Refused(431, f"a chunk's size or a trailer is over {HEAD_BYTES_MAX} bytes"))
+            content.set_exception(
+                RefusedRequest(431, f"a chunk's size or a trailer is over {HEAD_BYTES_MAX} bytes")
+            )
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
         """Answer the requests sent before the client half-closed; a stream ends."""
@@ -278,7 +280,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
                 self._phase = Phase.ANSWERING
                 received = request._replace(body=body.content(), length=body.length)
                 return await self._host.answer(received, reply)
-        except Refused as refused:
+        except RefusedRequest as refused:
             self._drops_input = True
             return reply.refused(refused.status, refused.value)
         finally:
@@ -295,10 +297,10 @@ class Connection(web.RequestHandler, BufferedProtocol):
             ConnectionResetError: the client has disconnected.
         """
         if http.headers.get(TRANSFER_ENCODING, "chunked").lower() != "chunked":
-            raise Refused(501, "the only supported Transfer-Encoding is chunked")
+            raise RefusedRequest(501, "the only supported Transfer-Encoding is chunked")
         length = http.content_length or 0
         if length > REQUEST_BYTES_MAX:
-            raise Refused.for_body()
+            raise RefusedRequest.for_body()
         if (
             EXPECT in http.headers
             and http.version is HttpVersion11
@@ -310,7 +312,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             while not http.content.at_eof():
                 body.add(await self._piece(http.content))
                 if body.length > REQUEST_BYTES_MAX:
-                    raise Refused.for_body()
+                    raise RefusedRequest.for_body()
         finally:
             self._content = None
 
@@ -327,7 +329,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         if content.is_eof():
             return await content.readany()
         if self._has_ended:
-            raise ConnectionResetError("the client has closed before the end of its request")
+            raise ConnectionResetError("the client closed the connection before the end of its request")
         async with timeout(IDLE_SECONDS):
             return await content.readany()
 
@@ -378,13 +380,15 @@ class Connection(web.RequestHandler, BufferedProtocol):
         now, limits = self.loop.time(), self._host.limits
         quiet_seconds = now - self.quiet_since_seconds
         if self._phase is Phase.IDLE:
-            return quiet_seconds >= (limits.unread_seconds if self._unsent() else limits.inactive_seconds)
+            return quiet_seconds >= (
+                limits.unread_seconds if self._count_unsent() else limits.inactive_seconds
+            )
         is_slow = self._phase is Phase.HEAD and now - self._started_seconds >= limits.head_seconds
         return self._phase is not Phase.ANSWERING and (is_slow or quiet_seconds >= limits.half_open_seconds)
 
     def close_if_stale(self) -> None:
         """Close if the client has neither sent nor read any data for too long."""
-        unsent_bytes = self._unsent()
+        unsent_bytes = self._count_unsent()
         if 0 < unsent_bytes != self._unsent_bytes:  # the client is slow, but reads
             self._unsent_bytes, self.quiet_since_seconds = unsent_bytes, self.loop.time()
         is_quiet = self.loop.time() - self.quiet_since_seconds >= IDLE_SECONDS
@@ -401,14 +405,14 @@ class Connection(web.RequestHandler, BufferedProtocol):
         if self.transport is not None:
             self.transport.abort()
 
-    def _unsent(self) -> int:
+    def _count_unsent(self) -> int:
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
 
 def _problem(error: BaseException) -> tuple[int, str]:
     """Return the status and message for input that is not HTTP."""
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
-        return 431, Refused.for_head().value
+        return 431, RefusedRequest.for_head().value
     if isinstance(error, BadHttpMethod) and "HTTPS" in error.message:
         log_once("a client tried https, but this server speaks only http; serve --tls adds https")
     return 400, "this is not a valid HTTP request"
@@ -421,26 +425,26 @@ def _request(http: web.BaseRequest) -> Request:
         Refused: the head of the request is invalid or unsupported.
     """
     if isinstance(http, _UnsupportedVersion):
-        raise Refused(505, "this server speaks HTTP/1.0 and HTTP/1.1")
+        raise RefusedRequest(505, "this server speaks HTTP/1.0 and HTTP/1.1")
     headers = [(name.lower(), value) for name, value in http.raw_headers]
     if sum([len(name) + len(value) for name, value in headers]) > HEAD_BYTES_MAX:
-        raise Refused.for_head()
+        raise RefusedRequest.for_head()
     target, version = http.raw_path, "1.1"
     if target[0] != "/":
-        target, headers = _in_absolute_form(http, headers)
+        target, headers = _split_absolute_form(http, headers)
     if http.version is HttpVersion10:
         version = "1.0"
     elif HOST not in http.headers:
-        raise Refused(400, "the header Host is missing")
+        raise RefusedRequest(400, "the header Host is missing")
     return Request(http.method, target.encode(errors="surrogateescape"), version, headers, b"", 0)
 
 
-def _in_absolute_form(
+def _split_absolute_form(
     http: web.BaseRequest, headers: list[tuple[bytes, bytes]]
 ) -> tuple[str, list[tuple[bytes, bytes]]]:
     """Return path and headers of a request in absolute form; its host overrides Host (RFC 9112, 3.2.2)."""
     if http.method == METH_CONNECT:
-        raise Refused(400, "this server is not a proxy")
+        raise RefusedRequest(400, "this server is not a proxy")
     authority = urlsplit(http.raw_path).netloc.rpartition("@")[2].encode(errors="surrogateescape")
     others = [header for header in headers if header[0] != b"host"]
     return http.rel_url.raw_path_qs, [*others, (b"host", authority)] if authority else headers

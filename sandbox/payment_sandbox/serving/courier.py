@@ -26,7 +26,7 @@ from payment_sandbox.orders.webhooks import (
     Undelivered,
     WebhookRequest,
 )
-from payment_sandbox.projects.calling import delivering
+from payment_sandbox.projects.calling import during_delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
@@ -201,7 +201,7 @@ class Courier:
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
-        with delivering(epoch.outbox):
+        with during_delivery(epoch.outbox):
             self._deliver(project, epoch, queued)
 
     def _deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
@@ -284,13 +284,15 @@ class Courier:
 
         receiver = destination.receiver_for(request.url)
         if prepared.are_parallel(over_network=receiver is None):
-            over_network = [self._posted(destination, request, receiver) for _ in copies]
+            over_network = [self._finish_posting(destination, request, receiver) for _ in copies]
             return _sent_at_once(list(map(answered, over_network)))
         on_this_thread = destination.on_waiting_thread and get_ident() in self._deferred
-        post = self._posted_on_this_thread if receiver is not None and on_this_thread else self._posted
+        post = (
+            self._posted_on_this_thread if receiver is not None and on_this_thread else self._finish_posting
+        )
         return [answered(post(destination, request, receiver)) for _ in copies]
 
-    def _posting(
+    def _start_posting(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         if receiver is not None:
@@ -299,13 +301,13 @@ class Courier:
         if self._local_only and not is_local(host) and host not in destination.allowed:
             return Posting(request, _refuse_to_send)
         if self.only_to and normal_host(host) not in self.only_to:
-            return Posting(request, partial(_not_allowed, self.only_to))
+            return Posting(request, partial(_refuse_delivery, self.only_to))
         return Posting(request, self._over_the_wire)
 
-    def _posted(
+    def _finish_posting(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
-        posting = self._posting(destination, request, receiver)
+        posting = self._start_posting(destination, request, receiver)
         context = copy_context()  # carries the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
@@ -313,7 +315,7 @@ class Courier:
     def _posted_on_this_thread(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
-        posting = self._posting(destination, request, receiver)
+        posting = self._start_posting(destination, request, receiver)
         posting.run_on_waiting_thread()
         return posting
 
@@ -342,7 +344,7 @@ def normal_host(name: str) -> str:
     return name.lower().rstrip(".").strip("[]")
 
 
-def _not_allowed(
+def _refuse_delivery(
     hosts: Sequence[str], request: WebhookRequest, answered: "Callable[[int], None]"
 ) -> ReceiverAnswer:
     """Refuse to send a webhook.

@@ -11,13 +11,13 @@ from payment_sandbox.serving.bodies import Bodies, Body
 from payment_sandbox.serving.connection import Connection, Limits
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.serving.turns import Lane, Turn, Turns, Waiting
+from payment_sandbox.serving.turns import Lane, Turn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import Application, Request, Run, environment, error
 from payment_sandbox.web.addresses import takes_snapshot
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ConnectionCut, Line
 from payment_sandbox.web.event_stream import EventStream
-from payment_sandbox.web.site import Shared
+from payment_sandbox.web.site import SharedCluster
 from payment_sandbox.web.statistics import Statistics
 
 RUNNING_MAX: Final = 2  # more threads would only slow down each other and the event loop
@@ -54,7 +54,7 @@ class Gateway:
         lost: Callable[[], None],
         limits: Limits,
         statistics: Statistics,
-        cluster: Shared | None,
+        cluster: SharedCluster | None,
     ) -> None:
         """Create a gateway; ``lost`` is called at the end of each connection."""
         self.connections: set[Connection] = set()
@@ -65,12 +65,12 @@ class Gateway:
         self.receive: Callable[[bytes], Body] = Bodies(limits.snapshots_bytes).receive
         self._application = application
         self._threads = Threads("request")
-        waiting = Waiting(limits.waiting)
+        waiting = WaitCounter(limits.waiting)
         running_max = RUNNING_MAX if cluster is None else RUNNING_MAX_SHARED
         self._working = Lane(loop, self._threads, running_max, waiting)
         self._reading = Lane(loop, self._threads, READING_MAX, waiting)
         self._turns = Turns(loop)
-        self._watching = Waiting(limits.watching)
+        self._watching = WaitCounter(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
         self._cluster = cluster
 

@@ -13,7 +13,7 @@ from payment_sandbox.serving.connection import ConnectionFactory, Limits, log_on
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
-from payment_sandbox.web.site import Shared
+from payment_sandbox.web.site import SharedCluster
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class HttpServer:
         bound: socket.socket,
         tls: "SSLContext | None" = None,
         limits: Limits | None = None,
-        cluster: Shared | None = None,
+        cluster: SharedCluster | None = None,
         statistics: Statistics | None = None,
     ) -> None:
         """Create a server; with ``tls``, the port detects https and http by the first byte of a client.
@@ -88,7 +88,7 @@ class HttpServer:
         self._socket.close()
 
 
-class _Accepted(NamedTuple):
+class _AcceptedConnection(NamedTuple):
     """An accepted connection before its first byte, so that its protocol is unknown."""
 
     socket: socket.socket
@@ -106,7 +106,7 @@ class _Acceptor:
         limits: Limits,
         tls: "SSLContext | None",
         statistics: Statistics,
-        cluster: Shared | None,
+        cluster: SharedCluster | None,
     ) -> None:
         self._tls = tls
         self._listening = listening
@@ -119,7 +119,7 @@ class _Acceptor:
         )
         self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
         self._connections = ConnectionFactory(self.gateway, loop)
-        self._accepted: dict[Task[object], _Accepted] = {}  # accepted, but not yet connections
+        self._accepted: dict[Task[object], _AcceptedConnection] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # set while the server is full
 
     def open(self) -> None:
@@ -167,8 +167,8 @@ class _Acceptor:
                 self._wait_for_room()
                 return
             accepted.setblocking(False)
-            task = self._loop.create_task(self._connected(accepted))
-            self._accepted[task] = _Accepted(accepted, self._loop.time())
+            task = self._loop.create_task(self._on_accept(accepted))
+            self._accepted[task] = _AcceptedConnection(accepted, self._loop.time())
             task.add_done_callback(self._begin)
 
     @property
@@ -182,7 +182,7 @@ class _Acceptor:
         self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
         self.gateway.is_full = True
 
-    async def _connected(self, accepted: socket.socket) -> None:
+    async def _on_accept(self, accepted: socket.socket) -> None:
         if self._tls is None or not await _begins_with_tls(accepted, self._loop):
             await self._loop.connect_accepted_socket(self._connections, accepted)
             return

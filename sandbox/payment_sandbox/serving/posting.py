@@ -94,16 +94,14 @@ def over_the_wire(
         import urllib3
 
     try:
-        return _posted(request, answered, trusted)
+        return _post(request, answered, trusted)
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         sentence = describe_failure(error, request.url)
         advice = TRUST if NOT_TRUSTED in sentence else ""
         raise Undelivered(f"{sentence}{advice}") from error
 
 
-def _posted(
-    request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None
-) -> ReceiverAnswer:
+def _post(request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None) -> ReceiverAnswer:
     with _session(trusted) as session:
         session.headers.clear()
         with session.post(
@@ -154,24 +152,24 @@ def _pools() -> dict[str, type]:
         response_class = _Answer
 
         def _new_conn(self) -> socket.socket:
-            return _reported(super()._new_conn())
+            return _report(super()._new_conn())
 
-    class Encrypted(HTTPSConnection):
+    class EncryptedConnection(HTTPSConnection):
         response_class = _Answer
 
         def _new_conn(self) -> socket.socket:  # before the handshake, which may trickle, too
-            return _reported(super()._new_conn())
+            return _report(super()._new_conn())
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain
 
     class EncryptedPool(HTTPSConnectionPool):
-        ConnectionCls = Encrypted
+        ConnectionCls = EncryptedConnection
 
     return {"http": PlainPool, "https": EncryptedPool}
 
 
-class _Limited(RawIOBase):
+class _LimitedStream(RawIOBase):
     """A limited input stream, because parsing an endless answer would keep the processor busy."""
 
     def __init__(self, source: RawIOBase) -> None:
@@ -206,10 +204,10 @@ class _Answer(HTTPResponse):
 
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
-        self.fp = BufferedReader(_Limited(self.fp.detach()))
+        self.fp = BufferedReader(_LimitedStream(self.fp.detach()))
 
 
-def _reported(opened: socket.socket) -> socket.socket:
+def _report(opened: socket.socket) -> socket.socket:
     wire: Wire | None = getattr(_current, "wire", None)
     if wire is not None:
         wire.connected(opened)

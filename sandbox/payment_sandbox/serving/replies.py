@@ -81,10 +81,10 @@ class PendingReply:
         self.status = answer.head.status
         headers = _headers(answer.head.headers)
         if answer.is_cut:
-            cut = _Truncated(self._connection, body=answer.body, status=self.status, headers=headers)
-            return await self._sent(cut)
+            cut = _TruncatedResponse(self._connection, body=answer.body, status=self.status, headers=headers)
+            return await self._send_early(cut)
         response = web.Response(body=answer.body, status=self.status, headers=headers)
-        return await self._sent(self._ending(response))
+        return await self._send_early(self._end_response(response))
 
     def refused(self, status: int, value: str) -> web.StreamResponse:
         """Answer with an error, and ignore all further input."""
@@ -98,7 +98,7 @@ class PendingReply:
         """Start a response of unknown length; in HTTP/1.0, closing the connection ends it."""
         self.status = head.status
         stream = web.StreamResponse(status=head.status, headers=_headers(head.headers))
-        self._stream = self._ending(stream)
+        self._stream = self._end_response(stream)
         await stream.prepare(self._http)
 
     async def send(self, piece: bytes) -> None:
@@ -110,7 +110,7 @@ class PendingReply:
     async def ended(self) -> web.StreamResponse:
         """End a response that was sent in pieces."""
         assert self._stream is not None, "begin was not called"
-        return await self._sent(self._stream)
+        return await self._send_early(self._stream)
 
     def cut(self) -> web.StreamResponse:
         """Flush, and close with the response incomplete."""
@@ -132,7 +132,7 @@ class PendingReply:
         """Set a callback for the client's disconnect; None removes it."""
         self._connection.on_lost = callback
 
-    async def _sent(self, response: web.StreamResponse) -> web.StreamResponse:
+    async def _send_early(self, response: web.StreamResponse) -> web.StreamResponse:
         """Send a whole response ahead of the server library, to start work deferred until after it."""
         with suppress(ConnectionError):  # the client has disconnected
             await response.prepare(self._http)
@@ -143,21 +143,21 @@ class PendingReply:
         """Return a placeholder for the server library, which cannot send it on a closed connection."""
         return self._stream or web.Response()
 
-    def _ending(self, response: web.StreamResponse) -> web.StreamResponse:
+    def _end_response(self, response: web.StreamResponse) -> web.StreamResponse:
         if self._connection.closes_after_response or hdrs.UPGRADE in self._http.headers:
             response.force_close()  # aiohttp loses data sent after a declined upgrade
         return response
 
 
 class _Last(web.Response):
-    """A response after which the connection ends."""
+    """A response that closes the connection."""
 
     def __init__(self, connection: Link, body: bytes, status: int, headers: "CIMultiDict[str]") -> None:
         super().__init__(body=body, status=status, headers=headers)
         self._connection = connection
 
 
-class _Truncated(_Last):
+class _TruncatedResponse(_Last):
     """A response cut before its end."""
 
     async def write_eof(self, data: bytes = b"") -> None:

@@ -26,7 +26,7 @@ from payment_sandbox.serving.starting import (
 )
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.storage.snapshot import send_owed
+from payment_sandbox.storage.snapshot import send_pending
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.site import Around
 
@@ -71,7 +71,7 @@ class Server:
         if self.housekeeper is not None:
             self.housekeeper.start()
         for project in self.registry.loaded():
-            send_owed(project)
+            send_pending(project)
 
     def listen(self, listener: SiteServer) -> None:
         """Replace the listener of a server that accepted no connections."""

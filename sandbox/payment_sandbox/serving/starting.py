@@ -13,7 +13,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
+from payment_sandbox.projects.registry import FIRST_API_KEY, ProjectExists, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
@@ -21,13 +21,13 @@ from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.web.site import Shared
+from payment_sandbox.web.site import SharedCluster
 
 if TYPE_CHECKING:
     from payment_sandbox.storage.sqlite import StateFile
 
 
-class ClusterDuties(Shared, Protocol):
+class ClusterDuties(SharedCluster, Protocol):
     """The cluster duties of a server whose projects are shared with others."""
 
     def start(self) -> None:
@@ -110,7 +110,7 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
         try:
             document = parse_yaml(read_text(path), str(path))
             with document.placing(str(path)):
-                declared += _declared(document.data, catalogue, keys)
+                declared += _read_declarations(document.data, catalogue, keys)
         except Invalid as invalid:
             violations += invalid.violations
     if violations:
@@ -118,7 +118,7 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
     return declared
 
 
-def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
+def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
     """Read the projects of a file; ``keys`` are the API keys declared so far."""
     if isinstance(data, dict) and "projects" in data:
         projects, violations = _read_several(data, catalogue, keys)
@@ -141,12 +141,12 @@ def _read_several(
     projects = []
     for index, item in enumerate(items):
         project, more = _project(item, catalogue, keys)
-        violations += [_prefixed(f"projects[{index}]", problem) for problem in more]
+        violations += [_prefix(f"projects[{index}]", problem) for problem in more]
         projects.append(project)
     return projects, violations
 
 
-def _prefixed(path: str, problem: Violation) -> Violation:
+def _prefix(path: str, problem: Violation) -> Violation:
     return problem._replace(path=f"{path}.{problem.path}" if problem.path else path)
 
 
@@ -214,31 +214,31 @@ def make_projects(
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
         if storage is None
-        else _resumed(services, storage, catalogue, ids, clock)
+        else _resume(services, storage, catalogue, ids, clock)
     )
     ignored: list[str] = []
-    for project in _all_declared(config, catalogue):
+    for project in _all_declarations(config, catalogue):
         if registry.is_known(project.api_key):
-            ignored += _ignored(registry.find(project.api_key), project)
+            ignored += _describe_ignored(registry.find(project.api_key), project)
             continue
-        with suppress(AlreadyMade):  # another server, starting at the same time, was first
+        with suppress(ProjectExists):  # another server, starting at the same time, was first
             created, _ = registry.create(project.settings, api_key=project.api_key)
             created.activate(project.scenario or default_scenario(), is_due=True)
     return InitialProjects(registry, ignored)
 
 
-def _all_declared(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
+def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
     """Yield the declared projects, and the default one with its options, unless a file declares it."""
     declared = read_all(config.project_files, catalogue)
     first = _from_options(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
-        yield _completed(project, first) if is_first else project
+        yield _complete(project, first) if is_first else project
     if all(project.api_key != FIRST_API_KEY for project in declared):
-        yield _completed(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
+        yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
 
 
-def _completed(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
+def _complete(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
     """Fill the gaps of a declaration from another."""
     settings = {**more.settings, **project.settings}
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
@@ -255,13 +255,13 @@ def _from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject
     return DeclaredProject(FIRST_API_KEY, options, scenario)
 
 
-def _ignored(project: Project | None, declared: DeclaredProject) -> Iterator[str]:
+def _describe_ignored(project: Project | None, declared: DeclaredProject) -> Iterator[str]:
     """Describe the configuration that an existing project ignores."""
     name = declared.settings.get("name") or FIRST_NAME
     if project is None:
         yield f"project {name} was deleted, so it is not created again"
         return
-    differing = list(_differing(project, declared))
+    differing = list(_differences(project, declared))
     if differing:
         yield (
             f"project {name} exists already and keeps its {', '.join(differing)}; the commands settings, "
@@ -269,7 +269,7 @@ def _ignored(project: Project | None, declared: DeclaredProject) -> Iterator[str
         )
 
 
-def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
+def _differences(project: Project, declared: DeclaredProject) -> Iterator[str]:
     state = project.epoch.state
     before: Mapping[str, Any] = state.base_settings.as_mapping()
     for setting, value in declared.settings.items():
@@ -283,7 +283,7 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
         yield "scenario"
 
 
-def _resumed(
+def _resume(
     services: ServerServices,
     storage: "StateFile | DatabaseDriver",
     catalogue: Catalogue,

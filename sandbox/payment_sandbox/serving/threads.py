@@ -37,7 +37,7 @@ def start(thread: Thread) -> None:
 
 
 @contextmanager
-def unmasked() -> Iterator[None]:
+def signals_unblocked() -> Iterator[None]:
     """Unblock signals in the context, for foreign code whose child processes must receive them."""
     if not hasattr(signal, "pthread_sigmask") or current_thread() is main_thread():
         yield

@@ -93,7 +93,7 @@ def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
     except PermissionError as error:
         raise CertificateRefused(f"--tls-cert: cannot read {error.filename or certificate}") from error
     except ssl.SSLError as error:
-        raise CertificateRefused(_explained(error, certificate, key)) from error
+        raise CertificateRefused(_explain(error, certificate, key)) from error
     return context
 
 
@@ -185,7 +185,7 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 @contextmanager
 def _folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder against writes of other servers; hard links would not work on every volume."""
-    descriptor = _locked(folder)
+    descriptor = _lock(folder)
     try:
         yield
     finally:
@@ -193,7 +193,7 @@ def _folder_lock(folder: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _locked(folder: Path) -> int | None:
+def _lock(folder: Path) -> int | None:
     try:
         import fcntl  # missing on Windows
     except ImportError:
@@ -233,7 +233,7 @@ def _no_password() -> str:
     raise ssl.SSLError("the key is encrypted")
 
 
-def _explained(error: ssl.SSLError, certificate: Path, key: Path | None) -> str:
+def _explain(error: ssl.SSLError, certificate: Path, key: Path | None) -> str:
     if "encrypted" in str(error):
         return f"--tls-key: {key or certificate} is encrypted; give a key without a password"
     if error.reason == "KEY_VALUES_MISMATCH":

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Waiting:
+class WaitCounter:
     """A counter of waiting or watching calls: ``most`` in total, and two thirds of that for one project."""
 
     def __init__(self, most: int) -> None:
@@ -76,7 +76,9 @@ class ByShare(Generic[Item]):
 class Lane:
     """Runs work on a few threads: round-robin over projects, first in, first out within a project."""
 
-    def __init__(self, loop: AbstractEventLoop, threads: Threads, running_max: int, waiting: Waiting) -> None:
+    def __init__(
+        self, loop: AbstractEventLoop, threads: Threads, running_max: int, waiting: WaitCounter
+    ) -> None:
         self._loop = loop
         self._threads = threads
         self._running_max = running_max
@@ -148,7 +150,7 @@ class Turns:
 class Turn:
     """A job's turn to run on a thread, passed on when the job begins to wait."""
 
-    def __init__(self, lane: Lane, share: str, waiting: Waiting) -> None:
+    def __init__(self, lane: Lane, share: str, waiting: WaitCounter) -> None:
         self._lane = lane
         self._share = share
         self._waiting = waiting

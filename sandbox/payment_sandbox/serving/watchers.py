@@ -24,7 +24,7 @@ class Watchers:
 
     async def serve(self, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
         """Send events until the project ends, or the client disconnects or stops reading."""
-        with self._listening(stream) as news, stream.watched():
+        with self._listen(stream) as news, stream.watched():
             reply.when_lost(news.set)
             try:
                 await self._serve(stream, news, reply)
@@ -48,7 +48,7 @@ class Watchers:
             text = stream.take() or (None if stream.events.is_ended else stream.heartbeat)
 
     @contextmanager
-    def _listening(self, stream: EventStream) -> Iterator[Event]:
+    def _listen(self, stream: EventStream) -> Iterator[Event]:
         key = stream.events, stream.batch_seconds_per_watcher
         audience = self._audiences.get(key)
         if audience is None:

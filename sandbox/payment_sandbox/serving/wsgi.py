@@ -89,7 +89,7 @@ class Run:
             self.pieces = application.answer(call, self._start_response)
         except Exception:
             self._fail()
-        self.answer = self._whole() if self.is_short else None
+        self.answer = self._send_whole() if self.is_short else None
         """The complete response; None if it is streamed."""
 
     @property
@@ -97,7 +97,7 @@ class Run:
         """Whether the response is sent as a whole, not streamed."""
         return self.head is None or self.head.has_length
 
-    def _whole(self) -> BufferedResponse:
+    def _send_whole(self) -> BufferedResponse:
         """Return the complete response, or the part before a cut."""
         body: list[bytes] = []
         try:
@@ -167,13 +167,13 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
     if request.length or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(request.length)  # also for a chunked body
+        environ["CONTENT_LENGTH"] = str(request.length)  # even for a chunked body
     return environ
 
 
 @lru_cache(maxsize=256)
 def variable_of(header: str) -> str | None:
-    """Return the WSGI variable of a header; None for no variable, or one that another header could use."""
+    """Return the WSGI variable of a header; None if it has none, or shares it with another header."""
     name = header.upper().replace("-", "_")
     if "_" in header or name == "TRANSFER_ENCODING":  # the body is already decoded
         return None

@@ -18,7 +18,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
+from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.effects import Fault
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
@@ -77,7 +77,7 @@ def _encoder(kind: Any) -> Callable[[Any], Any]:
 
 
 def _record_encoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
-    names = tuple(_required(kind))
+    names = tuple(_required_fields(kind))
     fields_of = attrgetter(
         *names, names[0]
     )  # the first name twice, so that ``attrgetter`` returns a tuple for a single field, too
@@ -166,7 +166,7 @@ def _reading(read: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
 def _record(kind: Any, data: Any) -> Any:
     given, decoders = _expect(data, dict), _decoders(kind)
     if given.keys() != decoders.keys():
-        required = _required(kind)
+        required = _required_fields(kind)
         missing = [name for name, needed in required.items() if needed and name not in given]
         unknown = given.keys() - required.keys()
         if missing or unknown:
@@ -223,7 +223,7 @@ def _expect(data: Any, kind: Any) -> Any:
 def _decoders(kind: Any) -> dict[str, Callable[[Any], Any]]:
     """Return the decoders of a record's fields."""
     hints = _hints(kind)
-    return {name: _decoder(hints[name]) for name in _required(kind)}
+    return {name: _decoder(hints[name]) for name in _required_fields(kind)}
 
 
 @cache
@@ -232,7 +232,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 @cache
-def _required(kind: Any) -> dict[str, bool]:
+def _required_fields(kind: Any) -> dict[str, bool]:
     """Return the fields of a record, and whether each is required."""
     if is_dataclass(kind):
         return {
@@ -256,7 +256,7 @@ class StateRefused(Exception):
     """A state file cannot be used; it is unchanged."""
 
 
-def in_one_line(problem: object) -> str:
+def join_problems(problem: object) -> str:
     """Join the problems into one line, and truncate it."""
     return " ".join(str(problem).split())[:PROBLEM_LENGTH_MAX]
 
@@ -270,7 +270,7 @@ class NotStored(Exception):
         self.is_full = is_full
 
 
-class Interrupted(NotStored):
+class StepsInterrupted(NotStored):
     """A sequence of steps ended before its last one."""
 
     def __init__(self, failed: NotStored, done: str) -> None:
@@ -311,7 +311,7 @@ class StoredRecords:
 
 
 @dataclass(frozen=True)
-class Formatted:
+class FormattedDocument:
     """A document that begins with the name of its format."""
 
     format: str
@@ -347,7 +347,7 @@ class TakenDecision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Snapshot(StoredRecords, Counters, Chosen, Formatted):
+class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
     """The whole state of a project, except its ids and its key."""
 
     decisions: tuple[TakenDecision, ...] = ()

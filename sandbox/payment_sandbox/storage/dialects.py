@@ -12,13 +12,13 @@ class Dialect(NamedTuple):
     """The spelling of shared statements in one database."""
 
     tables: str
-    """The prefix of table names; a statement marks them with ``$``."""
+    """The prefix of table names, written as ``$`` in statements."""
     parameter: str
     """The driver's spelling of the parameter ``:name``."""
 
 
 @cache
-def localized(dialect: Dialect, statement: str) -> str:
+def translate(dialect: Dialect, statement: str) -> str:
     """Translate a statement into a dialect."""
     return re.sub(r":(\w+)", dialect.parameter, statement).replace("$", dialect.tables)
 

@@ -23,7 +23,7 @@ def store_history(project: Project) -> None:
     records = list(epoch.journal.take_unstored())
     if records:
         try:
-            epoch.store.keep_history([history_row(record) for record in records])
+            epoch.store.save_history([history_row(record) for record in records])
         except NotStored as failed:
             log.warning("%d records of project %s: %s", len(records), project.project_id, failed)
 

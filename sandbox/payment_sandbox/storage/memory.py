@@ -41,7 +41,7 @@ class MemoryStorage(Storage):
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
         """A copy of the identifiers of new projects."""
-        yield ids.copied()
+        yield ids.copy()
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Remember the key of a deleted project, if a user chose it."""
@@ -53,7 +53,7 @@ class MemoryStorage(Storage):
         return key_digest in self._deleted_keys
 
 
-def measured(change: ChangeSet) -> Sizes:
+def measure(change: ChangeSet) -> Sizes:
     """Measure the records of a change set in bytes of their snapshot form."""
     sizes: Sizes = {record_id: _size(record) for _, record_id, record in change.records()}
     sizes.update((due.sequence, _size((due.at, due.sequence, due.item))) for due in change.dues)
@@ -162,7 +162,7 @@ class MemoryStore(Store):
 
     def _sizes(self, change: ChangeSet) -> Sizes | None:
         """Measure a change in bytes; None if no quota counts them."""
-        return measured(change) if self.account is not None and self.account.needs_bytes else None
+        return measure(change) if self.account is not None and self.account.needs_bytes else None
 
     def _usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
         """Return the usage after a change."""
@@ -215,7 +215,7 @@ class MemoryStore(Store):
         return [delivery for delivery in deliveries if delivery is not None]
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """All orders and refunds, newest first, without those created during the iteration."""
+        """All orders and refunds, newest first, except those created during the iteration."""
         for order_id in reversed(list(self._orders)):
             yield self._orders[order_id]
 

@@ -25,7 +25,7 @@ KINDS: Final[Mapping[str, Any]] = {
 }
 """The type of the records of each kind."""
 DELIVERY: Final = "deliveries"
-DUE: Final = "agenda"
+AGENDA: Final = "agenda"
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class StoredProject(NamedTuple):
         """Read a project from its columns and from pairs of kind and body, oldest record first.
 
         Raises:
-            ValueError, TypeError, KeyError: they are damaged.
+            ValueError, TypeError, KeyError: a column or record is damaged.
         """
         state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
         state |= {kind: [] for kind in KINDS}
@@ -92,7 +92,7 @@ class StoredProject(NamedTuple):
 def _plain(kind: str, body: str) -> Any:
     """Return a stored record in its snapshot form; agenda entries are stored without field names."""
     data = json.loads(body)
-    return data if kind != DUE else dict(zip(AgendaEntry._fields, data, strict=True))
+    return data if kind != AGENDA else dict(zip(AgendaEntry._fields, data, strict=True))
 
 
 def read_record(kind: str, item_id: str, body: str) -> Any:
@@ -158,7 +158,7 @@ class RowStore(MemoryStore, ABC):
         """Return the anchor of a running clock: the time that it showed, and the real time then."""
         return counters.now, self.real.wall_now()
 
-    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+    def save_history(self, rows: Sequence[HistoryRow]) -> None:
         """Write records of the journal."""
         self.database.write_histories([(self.identity.project_id, row) for row in rows])
 
@@ -179,9 +179,9 @@ def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
     finished = set(change.finished)
     for due in change.dues:
         if due.sequence not in finished:
-            yield Row(DUE, str(due.sequence), json.dumps(encode(tuple(due))))
+            yield Row(AGENDA, str(due.sequence), json.dumps(encode(tuple(due))))
     for sequence in change.finished:
-        yield Row(DUE, str(sequence), None)
+        yield Row(AGENDA, str(sequence), None)
     for delivery_id in surplus:
         yield Row(DELIVERY, delivery_id, None)
 
@@ -216,7 +216,7 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
     return identity
 
 
-def resumed_project(
+def resume_project(
     identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
 ) -> Project:
     """Restore a stored project; ``place`` names the storage in log lines, None restores no records.

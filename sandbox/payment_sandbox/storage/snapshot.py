@@ -32,8 +32,14 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.journal import Journal, RecordedDecision, number_of
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import FEATURES, KNOWN, Settings, read_settings, stored_settings
-from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
+from payment_sandbox.projects.settings import (
+    FEATURES,
+    KNOWN_SETTINGS,
+    Settings,
+    read_settings,
+    stored_settings,
+)
+from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, TakenDecision, decode, encode
 
@@ -149,7 +155,7 @@ def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]
     if type(command) is AttemptDelivery and command.delivery_id not in deliveries:
         yield "delivery_id", "is not a webhook of this snapshot"
     if isinstance(command, Resend):
-        yield from _url("url", command.url)
+        yield from _url_problems("url", command.url)
     if isinstance(command, Perform):
         yield from _below("action", _action(command.action))
 
@@ -169,7 +175,7 @@ def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Pro
     for index, delivery in enumerate(snapshot.deliveries):
         if delivery.order_id not in orders:
             yield f"deliveries[{index}].order_id", "is not an order of this snapshot"
-        yield from _url(f"deliveries[{index}].url", delivery.url)
+        yield from _url_problems(f"deliveries[{index}].url", delivery.url)
     known = {delivery.id for delivery in snapshot.deliveries}
     for index, delivery_id in enumerate(snapshot.swapped):
         if delivery_id not in known:
@@ -187,7 +193,7 @@ def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
     yield from _facts(order)
     if order.refund_of_order_id is not None:
         yield from _refund(order, orders)
-    yield from _below("sent", _sent(order.sent))
+    yield from _below("sent", _check_input(order.sent))
     for index, entry in enumerate(order.refunds):
         if entry.refund_id not in orders:
             yield f"refunds[{index}].refund_id", "is not a refund of this snapshot"
@@ -207,7 +213,7 @@ def _facts(order: Order) -> Iterator[Problem]:
         yield "expires_at", "is required, because its page closes at some time"
 
 
-def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_input(sent: Mapping[str, Any]) -> Iterator[Problem]:
     """Check the merchant's input by the rules of the request that carried it."""
     for unknown in unknown_keys(SENT, sent):
         yield unknown.path, "is not a field of an order"
@@ -232,13 +238,13 @@ def _attempt(attempt: Transaction) -> Iterator[Problem]:
     if attempt.capture_mode not in CAPTURE_MODES:
         yield "capture_mode", f"{attempt.capture_mode!r} is not a capture mode"
     yield from _free_values(attempt)
-    yield from _by_method(attempt)
+    yield from _check_method(attempt)
     yield from _period("expiration_period", attempt.expiration_period)
     if attempt.authorization is not None:
         yield from _below("authorization", _authorization(attempt.authorization))
 
 
-def _by_method(attempt: Transaction) -> Iterator[Problem]:
+def _check_method(attempt: Transaction) -> Iterator[Problem]:
     """Check the requirements of the payment method and of its page."""
     if attempt.method not in NAMES:
         return
@@ -281,11 +287,11 @@ def _qr_request(request: QrRequest) -> Iterator[Problem]:
         yield "currency", f"must be {CURRENCY}, and scans must not be negative"
     if min(request.amount_cents or 1, request.amount_min_cents or 1, request.amount_max_cents or 1) < 1:
         yield "amount_cents", "must be at least 1"
-    yield from _url("return_url", request.return_url)
-    yield from _url("webhook_url", request.webhook_url)
+    yield from _url_problems("return_url", request.return_url)
+    yield from _url_problems("webhook_url", request.webhook_url)
 
 
-def _url(path: str, url: str | None) -> Iterator[Problem]:
+def _url_problems(path: str, url: str | None) -> Iterator[Problem]:
     problem = url_problem(url) if url is not None else None
     if problem is not None:
         yield path, f"is not a web address: {problem}"
@@ -308,18 +314,18 @@ class ConsistentSnapshot(NamedTuple):
 
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """Return the project's state as plain data (CTL-10), with iterators for the lists, which may be long."""
-    journal, taken = project.epoch.journal, _requeued(project)
+    journal, taken = project.epoch.journal, _requeue_failed(project)
     settings = {
-        name: taken.settings[name] for name in KNOWN
+        name: taken.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
-    shown = replace(taken, settings=settings, decisions=_explained(journal, taken.orders))
+    shown = replace(taken, settings=settings, decisions=_explanations(journal, taken.orders))
     return {
         name: map(encode, value) if type(value) is tuple else encode(value)
         for name, value in vars(shown).items()
     }
 
 
-def _explained(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision, ...]:
+def _explanations(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision, ...]:
     """Return the scenario's decisions for the attempts of all orders."""
     ids = [attempt.id for order in orders for attempt in order.transactions]
     known = [(each, why) for each in ids if (why := journal.explanation(each)) is not None]
@@ -329,7 +335,7 @@ def _explained(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision
     return taken
 
 
-def _requeued(project: Project, expected: Epoch | None = None) -> Snapshot:
+def _requeue_failed(project: Project, expected: Epoch | None = None) -> Snapshot:
     """Return the project's state with failed commands requeued, since another server may run them."""
     with project.exclusively(
         expected
@@ -359,7 +365,7 @@ def restore(project: Project, document: Any) -> None:
     Raises:
         Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
-    snapshot = _read(_masked(project.masking, document))
+    snapshot = _read(_mask(project.masking, document))
     checked = _consistent(project, snapshot, read_settings(snapshot.settings, Settings(), "state.settings"))
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
@@ -373,7 +379,7 @@ def restore(project: Project, document: Any) -> None:
         ]
     )
     project.replace_epoch(epoch, checked.change)
-    send_owed(project)
+    send_pending(project)
 
 
 AS_SENT: Final = frozenset(
@@ -387,16 +393,16 @@ ADDRESSES: Final = frozenset(("url", "return_url", "webhook_url"))
 UNMASKED: Final = AS_SENT | AS_CHOSEN | ADDRESSES
 
 
-def _masked(masking: Masking, document: Any, name: str = "") -> Any:
+def _mask(masking: Masking, document: Any, name: str = "") -> Any:
     """Mask secrets in a snapshot of any origin, as in the project's own records."""
     if name in UNMASKED:
         return document
     if name == "attempts":
         return masking.record(document)
     if isinstance(document, dict):
-        return {key: _masked(masking, value, key) for key, value in masking.named(document)}
+        return {key: _mask(masking, value, key) for key, value in masking.named(document)}
     if isinstance(document, list):
-        return [_masked(masking, item) for item in document]
+        return [_mask(masking, item) for item in document]
     return masking.text(document) if isinstance(document, str) else document
 
 
@@ -412,7 +418,7 @@ class Checkpoint(NamedTuple):
     """The number of advances of its epoch until then."""
 
 
-class NotUndone(NamedTuple):
+class Irreversible(NamedTuple):
     """Effects that cannot be undone: webhooks that were sent, and requests that have left the journal."""
 
     webhooks: int
@@ -433,10 +439,10 @@ def take_checkpoint(project: Project, epoch: Epoch) -> Checkpoint:
     """
     # Settings first: a concurrent change is refused rather than lost.
     moment, advances = epoch.changes.watch(), epoch.advances
-    return Checkpoint(_requeued(project, epoch), epoch.journal.mark(), moment, advances)
+    return Checkpoint(_requeue_failed(project, epoch), epoch.journal.mark(), moment, advances)
 
 
-def undo_move(project: Project, current: Epoch, before: Checkpoint) -> NotUndone:
+def undo_move(project: Project, current: Epoch, before: Checkpoint) -> Irreversible:
     """Undo a move of the clock: restore the epoch and the journal from before it.
 
     Raises:
@@ -450,9 +456,9 @@ def undo_move(project: Project, current: Epoch, before: Checkpoint) -> NotUndone
     epoch.journal.copy_from(current.journal, before.mark)
     epoch.scan_forms = OrderedDict(current.scan_forms)
     project.replace_epoch(epoch, checked.change, current, lambda: _refuse_loss(current, before))
-    send_owed(project)
+    send_pending(project)
     requests = sum(number_of(entry) > before.mark for entry in current.journal.unmasked())
-    return NotUndone(current.changes.moment.attempts - before.moment.attempts, requests)
+    return Irreversible(current.changes.moment.attempts - before.moment.attempts, requests)
 
 
 def _refuse_loss(epoch: Epoch, before: Checkpoint) -> None:
@@ -463,7 +469,7 @@ def _refuse_loss(epoch: Epoch, before: Checkpoint) -> None:
     if epoch.jobs:
         lost.append("the shop's jobs (they would not run again)")
     if lost:
-        raise UndoLosesChanges(f"the move stays, because taking it back would undo: {', '.join(lost)}")
+        raise UndoLosesChanges(f"the move cannot be undone, because that would discard: {', '.join(lost)}")
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
@@ -485,11 +491,11 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     project.adopt(epoch)
 
 
-def send_owed(project: Project) -> None:
+def send_pending(project: Project) -> None:
     """Send the webhooks that were owed, and wake the project for its due commands."""
     epoch = project.epoch
     if not epoch.store.is_shared:
-        for queued in epoch.owed():
+        for queued in epoch.webhooks_to_send():
             project.put(epoch, queued._replace(job=0))
     project.services.wake(project)
 
@@ -501,7 +507,7 @@ def _read(document: Any) -> Snapshot:
     return snapshot
 
 
-def chosen_state(chosen: Chosen, settings: Settings, clock: Clock) -> State:
+def chosen_state(chosen: Configuration, settings: Settings, clock: Clock) -> State:
     """Return a state with the stored settings, scenario and faults, before any use of them."""
     scenario = load_scenario(chosen.scenario, settings.method_names)
     state = State.first(settings, clock).with_scenario(scenario)

@@ -20,7 +20,7 @@ from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
+from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, join_problems
 from payment_sandbox.storage.dialects import (
     CHANGE,
     EMPTY,
@@ -30,7 +30,7 @@ from payment_sandbox.storage.dialects import (
     RECORD_COLUMNS,
     REPLACE,
     SQLITE,
-    localized,
+    translate,
 )
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox.storage.rows import (
@@ -40,7 +40,7 @@ from payment_sandbox.storage.rows import (
     identity_body,
     ids_body,
     read_identity,
-    resumed_project,
+    resume_project,
 )
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
@@ -101,7 +101,7 @@ class HeldFile:
         Raises:
             StateRefused: another server holds it.
         """
-        self._descriptor = _claimed(path)
+        self._descriptor = _claim(path)
         try:
             if not path.stat().st_size:
                 self._fill(path)
@@ -113,7 +113,7 @@ class HeldFile:
         """Replace the empty file by an initialised one, which is locked before it becomes visible."""
         part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)  # a killed server's temporary file; the lock excludes a running one
-        made = _locked(part, os.O_CREAT | os.O_EXCL)
+        made = _lock(part, os.O_CREAT | os.O_EXCL)
         try:
             with closing(sqlite3.connect(part, isolation_level=None)) as database:
                 database.executescript(CREATE)
@@ -130,10 +130,10 @@ class HeldFile:
         _close(self._descriptor)
 
 
-def _claimed(path: Path) -> int | None:
+def _claim(path: Path) -> int | None:
     """Lock the file at the path, and retry if another server has replaced it meanwhile."""
     while True:
-        descriptor = _locked(path, os.O_CREAT)
+        descriptor = _lock(path, os.O_CREAT)
         if descriptor is None:
             return None
         with suppress(FileNotFoundError):
@@ -142,7 +142,7 @@ def _claimed(path: Path) -> int | None:
         _close(descriptor)
 
 
-def _locked(path: Path, flags: int) -> int | None:
+def _lock(path: Path, flags: int) -> int | None:
     """Open and lock a file; None on systems without such locks, where SQLite's own lock must do."""
     descriptor = os.open(path, os.O_RDWR | flags, 0o600)
     try:
@@ -212,11 +212,11 @@ def read_copy(path: Path) -> tuple[ServerRows, list[StoredProject]]:
             with closing(sqlite3.connect(copy, isolation_level=None)) as database:
                 (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
                 if verdict != "ok":
-                    raise StateRefused(f"{path} is damaged: {in_one_line(verdict)}")
+                    raise StateRefused(f"{path} is damaged: {join_problems(verdict)}")
                 migrate(database)
                 return _read(database)
         except (sqlite3.Error, Invalid, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise StateRefused(f"{path} is damaged: {in_one_line(error)}") from error
+            raise StateRefused(f"{path} is damaged: {join_problems(error)}") from error
 
 
 def _read(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]]:
@@ -225,7 +225,7 @@ def _read(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]
     strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
     if stray := database.execute(strays).fetchone()[0]:
         raise ValueError(f"{stray} records belong to no project")
-    query = localized(SQLITE, f"SELECT number, {PROJECTS} number")
+    query = translate(SQLITE, f"SELECT number, {PROJECTS} number")
     records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
     newest = "SELECT max(number) FROM history WHERE project = ?"
     return server, [
@@ -308,7 +308,7 @@ class StateFile:
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
         """Return a copy of the generator of project identifiers, which is saved with the new project."""
-        drawn = ids.copied()
+        drawn = ids.copy()
         yield drawn
         with self._transaction() as run:
             run.execute(PUT_VALUE, ("ids", ids_body(drawn)))
@@ -332,7 +332,7 @@ class StateFile:
         """Write a change set of a project, which may be new."""
         project_id = written.identity.project_id
         with self._transaction() as run:
-            number = self._numbers.get(project_id) or _added(run, written.identity)
+            number = self._numbers.get(project_id) or _insert(run, written.identity)
             if written.replaces_all:
                 _run(run, EMPTY, {"id": number})
             run.executemany(PUT, [(number, *row) for row in written.rows if row.body is not None])
@@ -355,7 +355,7 @@ class StateFile:
         """The records of a journal up to a number, oldest first."""
         values = {"id": self._numbers.get(project_id), "number": number_max}
         with self._transaction("DEFERRED") as run:
-            return [HistoryRow(*row) for row in run.execute(localized(SQLITE, HISTORY), values)]
+            return [HistoryRow(*row) for row in run.execute(translate(SQLITE, HISTORY), values)]
 
     @contextmanager
     def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -379,7 +379,7 @@ class StateFile:
                 raise NotStored(self.path.name, str(error), is_full=is_full) from error
 
 
-def _added(run: sqlite3.Connection, identity: Identity) -> int:
+def _insert(run: sqlite3.Connection, identity: Identity) -> int:
     made = run.execute(
         "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, identity_body(identity))
     )
@@ -388,7 +388,7 @@ def _added(run: sqlite3.Connection, identity: Identity) -> int:
 
 def _run(run: sqlite3.Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
     for statement in statements:
-        run.execute(localized(SQLITE, statement), values)
+        run.execute(translate(SQLITE, statement), values)
 
 
 class SqliteStorage(Storage):
@@ -429,12 +429,12 @@ def resumed_registry(
         for stored in file.projects:
             registry.add(_project(stored, services, file, registry))
     except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise StateRefused(f"{file.path} is damaged: {in_one_line(error)}") from error
+        raise StateRefused(f"{file.path} is damaged: {join_problems(error)}") from error
     return registry
 
 
 def _project(stored: StoredProject, services: Services, file: StateFile, registry: Registry) -> Project:
     identity = read_identity(stored.identity)
     if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
-        raise Invalid([Violation("identity", "is that of another project, too")])
-    return resumed_project(identity, stored, services, file.storage(identity, services.real), file.path)
+        raise Invalid([Violation("identity", "also belongs to another project")])
+    return resume_project(identity, stored, services, file.storage(identity, services.real), file.path)

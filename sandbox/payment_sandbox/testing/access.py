@@ -48,14 +48,14 @@ class Access:
         self._interceptions: Interceptions | None = None
         self._has_no_port = False
         if base_url is None:
-            self.in_process = self._started(scenario_folders)
+            self.in_process = self._start_server(scenario_folders)
             self.base_url = self.in_process.url
         else:
-            self.base_url = _verified(base_url)
+            self.base_url = _check_server(base_url)
         self._transport = self._new_transport()  # shared by all projects, to save connections
 
-    def _started(self, scenario_folders: Sequence[Path]) -> "Server":
-        with garbage_collection_paused(), LOADING:
+    def _start_server(self, scenario_folders: Sequence[Path]) -> "Server":
+        with pause_garbage_collection(), LOADING:
             from payment_sandbox.serving.config import ServerConfig  # deferred: other suites load no server
             from payment_sandbox.serving.listeners import NoPort, OnFirstConnection
             from payment_sandbox.serving.server import build
@@ -139,8 +139,8 @@ class Access:
 
 
 @contextmanager
-def garbage_collection_paused() -> Iterator[None]:
-    """Pause garbage collection in the context, during which it would only cost time."""
+def pause_garbage_collection() -> Iterator[None]:
+    """Pause garbage collection in the context, where it would only cost time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -150,7 +150,7 @@ def garbage_collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _verified(base_url: str) -> str:
+def _check_server(base_url: str) -> str:
     """Check that a sandbox answers; return its address without a trailing slash."""
     url = base_url.rstrip("/")
     if "://" not in url:

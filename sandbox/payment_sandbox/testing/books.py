@@ -33,6 +33,7 @@ class BookEntry:
         known = [field.name for field in fields(cls)]
         if not isinstance(entry, Mapping) or not {"purchase", "orders"} <= entry.keys() <= set(known):
             raise ValueError(
-                f"payment_books tells entries with {', '.join(known)} (the first two required); not {entry!r}"
+                f"payment_books must return entries with {', '.join(known)} (the first two required); "
+                f"not {entry!r}"
             )
         return cls(**entry)

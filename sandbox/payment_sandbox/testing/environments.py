@@ -31,7 +31,7 @@ class WsgiHead(NamedTuple):
 
 
 @contextmanager
-def opened(
+def open_response(
     application: "WSGIApplication", environ: dict[str, Any], on_head: Callable[[WsgiHead], None]
 ) -> Iterator[Iterator[bytes]]:
     """Yield the chunks of a response body, and close it at the end; ``on_head`` receives the head."""
@@ -102,7 +102,7 @@ def body_of(environ: dict[str, Any]) -> bytes:
     return bytes(source.read(int(length))) if length else b""  # reading more could block forever
 
 
-class Posted(NamedTuple):
+class WebhookPost(NamedTuple):
     """One webhook."""
 
     url: str

@@ -131,7 +131,7 @@ class _Trio:
         self._trio.from_thread.run_sync(run, trio_token=self._token)
 
 
-async def within(work: Work, limit_seconds: float) -> None:
+async def run_within(work: Work, limit_seconds: float) -> None:
     """Run a coroutine; at the limit, cancel it and wait briefly for its cleanup.
 
     Raises:
@@ -161,7 +161,7 @@ class OwnLoop:
         Raises:
             TimeLimit: the coroutine took longer than the limit, and was cancelled.
         """
-        self._loop.run_until_complete(within(work, limit_seconds))
+        self._loop.run_until_complete(run_within(work, limit_seconds))
 
     def close(self) -> None:
         """Cancel the running tasks, and close the loop."""

@@ -76,7 +76,7 @@ class ShopInProcess:
         By default the application runs on the thread whose call caused the webhook, so that it shares the
         test's database connection and transaction. An ASGI application, and any application in an ``async``
         test, runs on the event loop that awaits the call. A handler that takes over five seconds counts as
-        unanswered. The test continues after the handler; pytest-timeout ends hanging tests. With
+        unanswered. The test continues once the handler returns; pytest-timeout ends a test that hangs. With
         ``thread="own"`` the handler runs on another thread, and the test continues after five seconds.
 
         Raises:
@@ -159,7 +159,7 @@ class ShopInProcess:
             RuntimeError: freezegun is not installed, or the server runs in another process.
         """
 
-        return wall_clock_following(self._in_process("wall_clock"))
+        return follow_wall_clock(self._in_process("wall_clock"))
 
     def browser(self, app: Any) -> "Browser":
         """Create a customer's browser for the shop: forms, returns from the payment page, double clicks.
@@ -454,7 +454,7 @@ NO_FREEZEGUN = "wall_clock needs freezegun: pip install freezegun"
 
 
 @contextmanager
-def wall_clock_following(project: "Project") -> Iterator[None]:
+def follow_wall_clock(project: "Project") -> Iterator[None]:
     """Let ``datetime.now()`` and the like return this project's time in the context.
 
     Raises:

@@ -72,7 +72,7 @@ class PaymentSandboxMixin(Base):
         """Refuse a class with TestCase before this mixin, since its failures would lack the timeline."""
         super().__init_subclass__(**options)
         if issubclass(cls, TestCase) and cls.__mro__.index(TestCase) < cls.__mro__.index(PaymentSandboxMixin):
-            raise TypeError(f"class {cls.__name__}: name PaymentSandboxMixin before TestCase")
+            raise TypeError(f"class {cls.__name__}: list PaymentSandboxMixin before TestCase")
 
     @property
     def payment_sandbox(self) -> PaymentSandbox:

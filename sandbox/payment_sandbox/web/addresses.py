@@ -15,7 +15,7 @@ def base_path(project: Project) -> str:
     return urlsplit(project.services.public_url).path
 
 
-def _configured(project: Project, path: str) -> str:
+def _with_configured_scheme(project: Project, path: str) -> str:
     """Build a URL with or without its scheme, as set in the project (SET-23)."""
     address = f"{project.services.public_url}{path}"
     return address if project.settings.absolute_urls else address.partition("://")[2]
@@ -23,12 +23,12 @@ def _configured(project: Project, path: str) -> str:
 
 def order_url(project: Project, order: Order) -> str:
     """Build the URL of an order's hosted payment page."""
-    return _configured(project, f"/pay/{project.project_id}/{order.id}/")
+    return _with_configured_scheme(project, f"/pay/{project.project_id}/{order.id}/")
 
 
 def payment_url(project: Project, order: Order, transaction: Transaction) -> str:
     """Build the URL of an attempt's payment page."""
-    return _configured(project, _payment_path(project, order, transaction))
+    return _with_configured_scheme(project, _payment_path(project, order, transaction))
 
 
 def _payment_path(project: Project, order: Order, transaction: Transaction) -> str:

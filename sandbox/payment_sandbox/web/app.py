@@ -7,7 +7,7 @@ from flask import Blueprint, Flask, Response
 from werkzeug.routing import Map, Rule
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.projects.calling import working_for
+from payment_sandbox.projects.calling import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import control, merchant
 from payment_sandbox.web.answers.records import OpenApi
@@ -17,7 +17,7 @@ from payment_sandbox.web.errors import APIS, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.merchant import answer_unrouted
 from payment_sandbox.web.placing import place
-from payment_sandbox.web.routes import Routed, required_facts, route
+from payment_sandbox.web.routes import ResolvedRoute, required_facts, route
 from payment_sandbox.web.site import ALONE, Around, Site
 
 
@@ -55,7 +55,7 @@ class SandboxFlask(Flask):
         # Every path works with and without its trailing slash, without a redirect (SET-01).
         self.url_map = Map(strict_slashes=False, merge_slashes=False)
         self._faces: list[Face] = []
-        self._routes: dict[str, Routed] = {}
+        self._routes: dict[str, ResolvedRoute] = {}
         self._load_more: LoadFaces | None = None
 
     def add_url_rule(
@@ -76,7 +76,7 @@ class SandboxFlask(Flask):
         for rule in self.url_map.iter_rules():
             if rule.endpoint not in self._routes:
                 view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
-                self._routes[rule.endpoint] = Routed(face.answer, view, required_facts(self, rule))
+                self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, required_facts(self, rule))
 
     def add_later(self, load: "LoadFaces") -> None:
         """Defer faces until the first request that matches no route of the others."""
@@ -116,13 +116,13 @@ class SandboxFlask(Flask):
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
         """Answer a call."""
-        with working_for(call):
-            response = call.routed.answer(call) if call.routed is not None else unrouted(call)
+        with as_caller(call):
+            response = call.routed.answer(call) if call.routed is not None else answer_unrouted_call(call)
         call.request.close()  # with the uploaded files of a form
         return response(call.request.environ, start_response)
 
 
-def unrouted(call: Call) -> Response:
+def answer_unrouted_call(call: Call) -> Response:
     """Answer a call that matches no route."""
     error = call.routing_error
     assert error is not None, "no route matches"
@@ -131,9 +131,9 @@ def unrouted(call: Call) -> Response:
     if error.code != NOT_FOUND:
         return answer_for(call, error)
     with LOADING:
-        from payment_sandbox.web.docs import show_nothing  # deferred, for a faster start
+        from payment_sandbox.web.docs import show_unknown_path  # deferred, for a faster start
 
-    return show_nothing(call) or answer_for(call, error)
+    return show_unknown_path(call) or answer_for(call, error)
 
 
 description = Blueprint("description", __name__)

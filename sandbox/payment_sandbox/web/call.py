@@ -12,16 +12,16 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.calling import Caller
-from payment_sandbox.projects.outbox import Held
+from payment_sandbox.projects.outbox import DeferredDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.event_stream import EventStream
-from payment_sandbox.web.routes import Routed
+from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
-TOO_MANY_WAIT: Final = "too many calls are waiting; retry when some of them have ended"
+TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 COMMON_SHARE: Final = ""
 """The common share of all calls without a loaded project; clients can invent any number of keys.
 
@@ -61,7 +61,7 @@ class Line:
         """End an unanswered call after ``silence_seconds``."""
         self.cut_off()
 
-    def keep(self, project: Project, held: Held) -> bool:
+    def keep(self, project: Project, held: DeferredDeliveries) -> bool:
         """Take over the held webhooks of a call; return False to send them after the response as usual."""
         return False
 
@@ -129,7 +129,7 @@ class Call(Caller):
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: it is not journaled, and no fault applies to it."""
         # placement
-        self.routed: Routed | None = None  # face, view and facts; None: no route matches
+        self.routed: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # in the path
         self.routing_error: HTTPException | None = None  # if no route matches
         self.on_thread = False
@@ -172,7 +172,7 @@ class Call(Caller):
             self.delivers_first = True
         if self.delivers_first:
             self.begin_waiting()
-        self.held = Held(project.epoch.outbox)
+        self.held = DeferredDeliveries(project.epoch.outbox)
 
     def release_webhooks(self, response: Response) -> Response:
         """Send the held webhooks after the response, or deliver them before it (SET-60)."""
@@ -185,7 +185,7 @@ class Call(Caller):
             response.call_on_close(lambda: project.release(held))
         return response
 
-    def _deliver_first(self, project: Project, held: Held) -> None:
+    def _deliver_first(self, project: Project, held: DeferredDeliveries) -> None:
         """Deliver the held webhooks before the response.
 
         In a rehearsal, a handler may wait for a lock that the shop holds during this call. The line then

@@ -27,9 +27,9 @@ class Face:
     def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
         """``middlewares`` are ordered from the outermost to the innermost."""
         self.blueprint: Final = blueprint
-        self.answer = _guarded(_view, on_error)
+        self.answer = _guard(_view, on_error)
         for middleware in reversed(middlewares):
-            self.answer = _guarded(middleware, on_error, self.answer)
+            self.answer = _guard(middleware, on_error, self.answer)
 
 
 def _view(call: Call) -> Response:
@@ -37,7 +37,7 @@ def _view(call: Call) -> Response:
     return call.routed.view(call, **call.values)
 
 
-def _guarded(step: Callable[..., Response], on_error: OnError, *inner: CallNext) -> CallNext:
+def _guard(step: Callable[..., Response], on_error: OnError, *inner: CallNext) -> CallNext:
     def answer(call: Call) -> Response:
         try:
             return step(call, *inner)

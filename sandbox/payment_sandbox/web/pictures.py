@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.folding import FOLDED
-from payment_sandbox.operations.history import BANK, SCREENING, SERVICE, SHOP, Happening
+from payment_sandbox.operations.history import BANK, SCREENING, SERVICE, SHOP, TimelineEntry
 from payment_sandbox.operations.in_words import MISSING
 from payment_sandbox.orders.actions import CUSTOMER
 
@@ -61,12 +61,12 @@ class PictureDue(NamedTuple):
     label: str
 
 
-Link = Callable[[Happening], str | None]
+Link = Callable[[TimelineEntry], str | None]
 """Returns the link of a happening."""
 
 
 def sequence(
-    happenings: Iterable[Happening],
+    happenings: Iterable[TimelineEntry],
     due: Iterable[PictureDue] = (),
     link: Link | None = None,
     *,
@@ -88,11 +88,13 @@ def sequence(
     return Sequence(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
 
 
-def _no_link(happening: Happening) -> str | None:
+def _no_link(happening: TimelineEntry) -> str | None:
     return None
 
 
-def _rows(happenings: Iterable[Happening], link: Link, past: Container[str] | None) -> Iterator[PictureRow]:
+def _rows(
+    happenings: Iterable[TimelineEntry], link: Link, past: Container[str] | None
+) -> Iterator[PictureRow]:
     shown_at: datetime | None = None
     for happening in happenings:
         at = happening.at.replace(microsecond=0)
@@ -102,7 +104,7 @@ def _rows(happenings: Iterable[Happening], link: Link, past: Container[str] | No
         yield PictureRow(
             happening.sender,
             happening.receiver,
-            _timed(happening),
+            _label_with_time(happening),
             _look(happening),
             happening.kind in ANSWERS,
             happening.kind == "status",
@@ -113,17 +115,17 @@ def _rows(happenings: Iterable[Happening], link: Link, past: Container[str] | No
         )
 
 
-def _timed(happening: Happening) -> str:
+def _label_with_time(happening: TimelineEntry) -> str:
     took = happening.duration_ms
     return happening.label if took is None else f"{happening.label} · {took} ms"
 
 
-def _both_times(happening: Happening) -> str:
+def _both_times(happening: TimelineEntry) -> str:
     """Format sandbox time and real time; the latter also appears in the shop's log."""
     return f"{happening.at.isoformat()}, real time {happening.real_at.isoformat()}"
 
 
-def _look(happening: Happening) -> str:
+def _look(happening: TimelineEntry) -> str:
     if happening.kind == MISSING:
         return MISSING
     if happening.lost:

@@ -20,7 +20,7 @@ from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.auth import api_key_in
 from payment_sandbox.web.call import Call, Line
 from payment_sandbox.web.errors import APIS
-from payment_sandbox.web.routes import Routed
+from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
 AT_ONCE_BYTES_MAX: Final = 1 << 13  # parsing a larger body takes long
@@ -28,7 +28,7 @@ AT_ONCE_BYTES_MAX: Final = 1 << 13  # parsing a larger body takes long
 
 def place(
     site: Site,
-    routes: Mapping[str, Routed],
+    routes: Mapping[str, ResolvedRoute],
     environ: dict[str, Any],
     length: int,
     line: Line,
@@ -81,7 +81,7 @@ def _may_wait(project: Project | None) -> bool:
     )
 
 
-def catch_up_first(call: Call, project: Project) -> None:
+def catch_up_call(call: Call, project: Project) -> None:
     """Run due agenda entries of a running clock before the call, and tidy the agenda."""
     if call.line.may_wait:
         catch_up(project)

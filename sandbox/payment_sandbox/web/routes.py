@@ -43,7 +43,7 @@ class Facts:
     streams: bool = False
 
 
-class Routed(NamedTuple):
+class ResolvedRoute(NamedTuple):
     """A resolved route; ``answer`` runs the view inside the middlewares of its face."""
 
     answer: Callable[[Any], Response]

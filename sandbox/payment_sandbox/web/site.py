@@ -43,7 +43,7 @@ class Member(Protocol):
         ...
 
 
-class Shared(Protocol):
+class SharedCluster(Protocol):
     """The cluster of a server."""
 
     secret: str
@@ -51,7 +51,7 @@ class Shared(Protocol):
     """Whether this server is draining, before it stops."""
 
     @property
-    def commits(self) -> int:
+    def commit_count(self) -> int:
         """The number of database commits of this server."""
         ...
 
@@ -64,8 +64,8 @@ class Around(NamedTuple):
     """The server around an application."""
 
     on_refused: OnRefused | None = None
-    speaks_tls: bool = False  # if not, an https URL belongs to a proxy
-    shared: Shared | None = None  # the cluster, if any
+    speaks_tls: bool = False  # if not, a proxy terminates TLS for an https URL
+    shared: SharedCluster | None = None  # the cluster, if any
     statistics: Statistics | None = None
 
 

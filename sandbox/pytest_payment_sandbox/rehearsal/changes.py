@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, READ, Step, StepDetails, Variation
-from payment_sandbox.scenarios.variations import rehearsed
+from payment_sandbox.scenarios.variations import rehearsal_variations
 
 CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
 
@@ -55,7 +55,7 @@ class ChangedStep(NamedTuple):
 
 def changes_of(step: Step) -> list[Variation]:
     """Return the possible changes of a step."""
-    return [change for change in rehearsed() if change.fits(step)]
+    return [change for change in rehearsal_variations() if change.fits(step)]
 
 
 def parse_changed_step(text: str) -> ChangedStep:
@@ -66,7 +66,7 @@ def parse_changed_step(text: str) -> ChangedStep:
     """
     kind, _, rest = text.strip().partition(":")
     number, _, name = rest.partition(":")
-    known = {change.name: change for change in rehearsed() if kind in change.kinds}
+    known = {change.name: change for change in rehearsal_variations() if kind in change.kinds}
     if not name and number in known:
         raise ValueError(f"{text!r} has no number: use {kind}:1:{number} for the first {kind}")
     if name not in known or not number.isdecimal():

@@ -17,7 +17,7 @@ from payment_sandbox.scenarios.variation import (
     Trait,
     Variation,
 )
-from payment_sandbox.scenarios.variations import COSTLIEST, rehearsed
+from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import Signs, VariationSigns, cause_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
@@ -268,7 +268,8 @@ class Explorer:
 
     def _pairs(self, baseline: RunResult) -> list[ChangedSteps]:
         """Return pairs of harmless changes, the most promising pairs first."""
-        known, places = rehearsed(), {step.name: place for place, step in enumerate(baseline.steps)}
+        known = rehearsal_variations()
+        places = {step.name: place for place, step in enumerate(baseline.steps)}
         harmless = sorted(
             self._harmless(baseline), key=lambda each: (known.index(each.change), places[each.step])
         )
@@ -353,14 +354,14 @@ def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> 
     once: dict[tuple[str, Variation], ChangedStep] = {}
     for changed in possible:
         once.setdefault((_kind(changed), changed.change), changed)
-    at_first, known = set(once.values()), rehearsed()
+    at_first, known = set(once.values()), rehearsal_variations()
 
     def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
         is_fruitful = changed.change.name in fruitful
         return (
             changed not in at_first,
             not is_fruitful,
-            COSTLIEST.index(changed.change.risk),
+            RISKS_BY_COST.index(changed.change.risk),
             known.index(changed.change),
         )
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, review
 from payment_sandbox.operations.review.payments import lapsed_authorizations
-from payment_sandbox.operations.review.webhooks import TOO_LATE, attempt_id
+from payment_sandbox.operations.review.webhooks import TIMED_OUT, attempt_id
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
@@ -426,7 +426,9 @@ def _is_accepted(delivery: Delivery) -> bool:
 
 
 def _asks_for_retry(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
-    return attempt.reply.status in BUSY_STATUSES or (may_time_out and TOO_LATE in (attempt.reply.error or ""))
+    return attempt.reply.status in BUSY_STATUSES or (
+        may_time_out and TIMED_OUT in (attempt.reply.error or "")
+    )
 
 
 def _mistakes(

@@ -36,13 +36,13 @@ from payment_sandbox.scenarios.variation import (
     JobRun,
     OrderAction,
     OtherCustomer,
-    Passes,
     PriorEvent,
     Repeat,
     ReplacementScene,
     ShopCall,
     Step,
     StepDetails,
+    TimePasses,
     VariationEffect,
 )
 from payment_sandbox.serving.threads import start
@@ -343,7 +343,7 @@ class RehearsedRun:
         )
         label = ACTION_LABELS.get(action.name, f"the action of the {action.actor} ({action.action})")
         effect = self._effect(ACTION, label, about)
-        if not isinstance(effect, Action | Passes | ReplacementScene):
+        if not isinstance(effect, Action | TimePasses | ReplacementScene):
             return do(action)
         self._is_acting = True
         try:

@@ -16,7 +16,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.scenarios import variations
-from payment_sandbox.scenarios.variation import Passes, PriorEvent, ReplacementScene
+from payment_sandbox.scenarios.variation import PriorEvent, ReplacementScene, TimePasses
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -195,7 +195,7 @@ SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
 }
 
 
-def play(effect: Action | Passes | ReplacementScene, scene: Scene) -> Order:
+def play(effect: Action | TimePasses | ReplacementScene, scene: Scene) -> Order:
     """Perform the replacement of an action; return the order."""
     if isinstance(effect, Action):
         return scene.perform(effect)

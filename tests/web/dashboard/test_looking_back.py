@@ -83,7 +83,7 @@ def test_a_delayed_capture(sandbox: Sandbox) -> None:
     sandbox.advance("P5D")
     told = list(moments(sandbox, order))
     assert changes(money(text).get("captured") for text in told) == [None, "€0.00", "€20.00"]
-    assert any("runs out in 4 d" in text for text in told)
+    assert any("expires in 4 d" in text for text in told)
 
 
 def test_a_capture_whose_response_was_lost(sandbox: Sandbox) -> None:

@@ -68,10 +68,10 @@ class CommandRun:
         say(*text.split("\n"))
 
     def table(
-        self, answer: Document, rows: Callable[[Document], Iterable[Row]], heads: Row, empty: str
+        self, answer: Document, rows: Callable[[Document], Iterable[Row]], headers: Row, empty: str
     ) -> None:
         """Print a response as a table or as JSON; ``rows`` reads a copy without control characters."""
-        self.show(answer, lambda safe: columns(rows(safe), heads, empty))
+        self.show(answer, lambda safe: columns(rows(safe), headers, empty))
 
     def read(self, file: Path) -> bytes:
         """Read a file to send; later errors name their positions in it."""
@@ -106,7 +106,7 @@ def _printable(answer: Any) -> Any:
 
 def _unknown_order(text: str, matching: int) -> str:
     if text == LAST:
-        return "there is no order yet; create one with payment-sandbox trigger paid"
+        return "there are no orders yet; create one with payment-sandbox trigger paid"
     problem = "several orders begin" if matching else "no order begins"
     return f"{problem} with {text!r}; give more of the id, or {LAST}; payment-sandbox orders lists all"
 
@@ -128,7 +128,7 @@ def remote(name: str, *, example: str, parent: click.Group | None = None) -> Cal
     """
 
     def make(function: Callable[..., None]) -> click.Command:
-        run = _options(_called(function), needs_token=name in WITH_TOKEN)
+        run = _options(_run_command(function), needs_token=name in WITH_TOKEN)
         about = f"Example: payment-sandbox {example}"
         if parent is not None:
             return parent.command(name, epilog=about)(run)
@@ -141,7 +141,7 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
     """Declare a group of commands; the function runs if the user names no command of the group."""
 
     def make(function: Callable[..., None]) -> click.Group:
-        called = _called(function)
+        called = _run_command(function)
 
         @wraps(function)
         def run(**arguments: Any) -> None:
@@ -156,14 +156,14 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
     return make
 
 
-def _called(function: Callable[..., None]) -> Callable[..., None]:
+def _run_command(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def run(as_json: bool, address: str | None = None, **arguments: Any) -> None:
         context = click.get_current_context()
         url, key, token, ca = (_option(context, name, arguments.pop(name)) for name in OPTIONS)
         with client(ServerAccess(address or url, key, token, ca)) as sandbox:
             call = CommandRun(sandbox, as_json=as_json)
-            with errors_reported(call):
+            with report_errors(call):
                 function(call, **arguments)
 
     return run
@@ -262,17 +262,17 @@ def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "
 
 
 @contextmanager
-def errors_reported(call: CommandRun) -> Iterator[None]:
+def report_errors(call: CommandRun) -> Iterator[None]:
     """Exit with the server's refusal: one line, or one line per mistake in a file."""
     from payment_sandbox.client.errors import SandboxError
 
     try:
         yield
     except SandboxError as refused:
-        fail(*_refused(refused, call.file))
+        fail(*_refusal_lines(refused, call.file))
 
 
-def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
+def _refusal_lines(refused: "SandboxError", file: Path | None) -> list[str]:
     placed = [violation for violation in refused.violations if violation.line is not None]
     if file is not None and placed:
         return [violation.in_file(str(file)) for violation in placed]
@@ -292,12 +292,12 @@ def _advice(refused: "SandboxError") -> str:
     return ""
 
 
-def columns(rows: Iterable[Row], heads: Row, empty: str) -> str:
+def columns(rows: Iterable[Row], headers: Row, empty: str) -> str:
     """Format a table, without cutting cells, so that identifiers can be copied."""
-    texts = [[shown(cell) for cell in row] for row in rows]
+    texts = [[format_value(cell) for cell in row] for row in rows]
     if not texts:
         return empty
-    table = [[str(head).upper() for head in heads], *texts]
+    table = [[str(head).upper() for head in headers], *texts]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -305,7 +305,7 @@ def columns(rows: Iterable[Row], heads: Row, empty: str) -> str:
     )
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a value on one line, without control characters."""
     if value is None:
         return ""

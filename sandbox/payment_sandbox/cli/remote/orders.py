@@ -178,11 +178,11 @@ def trigger(
         overview = play(call.sandbox, name, order_id, **body)
     except TriggerImpossible as impossible:
         fail(str(impossible))
-    _warn_of_ignored(call, overview["order"]["id"], body)
+    _warn_of_ignored_fields(call, overview["order"]["id"], body)
     call.show(overview, lambda answer: "\n".join(_overview(call, answer)))
 
 
-def _warn_of_ignored(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:
+def _warn_of_ignored_fields(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:
     """Warn of fields that orders do not have."""
     if not fields:
         return

@@ -10,9 +10,9 @@ from payment_sandbox.cli.options import fail, scenario_names
 from payment_sandbox.cli.remote.calling import (
     CommandRun,
     assignments,
+    format_value,
     group,
     remote,
-    shown,
     value_of,
 )
 from payment_sandbox.kernel.patterns import printable
@@ -83,7 +83,7 @@ def _fault(parts: Sequence[str], *, webhook: bool) -> dict[str, Any]:
 
 
 def _words(item: Mapping[str, Any] | None) -> str:
-    return " ".join(f"{name}={shown(value)}" for name, value in (item or {}).items()) or "always"
+    return " ".join(f"{name}={format_value(value)}" for name, value in (item or {}).items()) or "always"
 
 
 def setting_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
@@ -195,7 +195,9 @@ def clock(call: CommandRun, freeze: bool, rate: float | None, **aim: str | None)
     if len(aims) + freeze + (rate is not None) > 1:
         raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
     if aims:
-        call.show(call.sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]).answer, _advanced)
+        call.show(
+            call.sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]).answer, _advance_text
+        )
         return
     if freeze:
         call.sandbox.clock.freeze()
@@ -225,7 +227,7 @@ def _clock(clock: "Clock") -> str:
     return f"{clock['now']} ({clock['mode']}{rate})"
 
 
-def _advanced(answer: Mapping[str, Any]) -> str:
+def _advance_text(answer: Mapping[str, Any]) -> str:
     lines = [f"{event['at']}  {event['label']}" for event in answer["events"]]
     stopped = " (stopped early, advance again)" if answer.get("stopped") else ""
     return "\n".join([*lines, f"It is now {answer['to']}{stopped}."])

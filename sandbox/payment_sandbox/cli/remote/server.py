@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
+from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, fail, say
-from payment_sandbox.cli.remote.calling import CommandRun, order_ids, remote, short_time, shown
+from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_ids, remote, short_time
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _event_text(data: Mapping[str, Any]) -> str:
     label = data.get("label")
     if label is not None:
         return str(label)
-    return "  ".join(shown(value) for value in data.values() if value not in (None, [], {}))
+    return "  ".join(format_value(value) for value in data.values() if value not in (None, [], {}))
 
 
 @remote("wait", example="wait --order last --status completed --timeout 5")
@@ -71,7 +71,8 @@ def wait(
         say(refused.value, to_stderr=True)
         sys.exit(1)
     call.show(
-        reached, lambda answer: ", ".join(f"{name} is {shown(value)}" for name, value in answer.items())
+        reached,
+        lambda answer: ", ".join(f"{name} is {format_value(value)}" for name, value in answer.items()),
     )
 
 
@@ -118,8 +119,8 @@ def review(call: CommandRun, form: str) -> None:
     reviewed = review_project(call.sandbox)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
-        noted = [Noted(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed]
-        say(*printed(noted, form, "review"))
+        noted = [Annotation(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed]
+        say(*format_findings(noted, form, "review"))
     else:
         call.as_json = call.as_json or form == JSON
         call.show(

@@ -13,7 +13,7 @@ from payment_sandbox.cli.remote.calling import LAST, CommandRun, order_ids, remo
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.listening import Forwarded, Listener
+    from payment_sandbox.client.listening import ForwardedWebhook, Listener
     from payment_sandbox.web.answers.records import Webhook
 
 DELIVERED, LOST = "delivered", "lost"
@@ -80,8 +80,8 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
     forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
     trusted = trust_in("--shop-ca", shop_ca, is_insecure=insecure)
 
-    def forwarded(done: "Forwarded") -> None:
-        line = json.dumps(done.as_mapping()) if call.as_json else printable(_forwarded_line(done))
+    def print_forwarded(result: "ForwardedWebhook") -> None:
+        line = json.dumps(result.as_mapping()) if call.as_json else printable(_forwarded_line(result))
         put_once(f"{line}\n")
 
     def server(problem: str | None) -> None:
@@ -94,14 +94,14 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
             say(f"the sandbox is unreachable: {problem}; webhooks wait until it is back", to_stderr=True)
 
     listener = Listener(
-        call.sandbox, forward_to, on_forwarded=forwarded, on_server=server, send=poster(trusted)
+        call.sandbox, forward_to, on_forwarded=print_forwarded, on_server=server, send=poster(trusted)
     )
     _run(listener)
 
 
 def _run(listener: "Listener") -> None:
     """Forward webhooks until a signal, then return delivery to the server."""
-    from payment_sandbox.client.listening import Replaced
+    from payment_sandbox.client.listening import ListenerReplaced
 
     for number in ENDING:  # a shell ignores SIGINT in background jobs
         signal.signal(number, signal.default_int_handler)
@@ -111,7 +111,7 @@ def _run(listener: "Listener") -> None:
         for number in ENDING:  # a second signal must not interrupt the disconnect
             signal.signal(number, signal.SIG_IGN)
         say("", _disconnect(listener), to_stderr=True)
-    except Replaced:
+    except ListenerReplaced:
         fail("another payment-sandbox listen has taken over the webhooks of this project")
 
 
@@ -131,8 +131,8 @@ def _disconnect(listener: "Listener") -> str:
     )
 
 
-def _forwarded_line(done: "Forwarded") -> str:
-    offer, reply = done.offer, done.reply
+def _forwarded_line(result: "ForwardedWebhook") -> str:
+    offer, reply = result.offer, result.reply
     outcome = reply.error or f"answered {reply.status} in {reply.duration_ms:.0f} ms"
     warning = f"  {reply.warning}" if reply.warning else ""
     return (

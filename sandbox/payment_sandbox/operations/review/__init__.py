@@ -7,54 +7,59 @@ from typing import Final
 
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.operations.review.creations import (
-    captured_late,
-    created_twice,
-    ignored,
+    find_blind_retries,
+    find_duplicate_orders,
+    find_ignored_keys,
+    find_late_captures,
+    find_warnings,
     is_creation,
-    retried_blindly,
-    warned,
 )
 from payment_sandbox.operations.review.evidence import (
     HINT,
     KINDS,
     Finding,
     Reviewed,
-    began,
+    begin_of,
     is_answer_lost,
 )
 from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.operations.review.money import (
     VAULT_TOKEN,
     calls_during,
-    cancelled_when_paid,
     charges_during,
-    moved_after_lost_response,
-    moved_at_once,
-    moved_for_each_webhook,
-    repeated,
-    unnoticed_payment,
-    unreturned_surplus,
+    find_blind_repeats,
+    find_concurrent_moves,
+    find_moves_per_webhook,
+    find_refused_repeats,
+    find_unnoticed_payments,
+    find_unrefunded_cancellations,
+    find_unreturned_surplus,
 )
 from payment_sandbox.operations.review.payments import (
-    charged_after_decline,
-    lapsed,
+    find_charges_after_decline,
+    find_lapsed_authorizations,
+    find_refused_calls,
     lapsed_authorizations,
-    refused,
     series_of,
 )
 from payment_sandbox.operations.review.setup import (
-    mixed_schemes,
-    unmatched,
+    count_unsent_changes,
+    find_missing_webhook_url,
+    find_mixed_schemes,
+    find_unmatched_rules,
     unmatched_rules,
-    unsent_changes,
-    without_webhook_url,
 )
-from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
+from payment_sandbox.operations.review.webhooks import (
+    find_polling,
+    find_trusted_returns,
+    find_unanswered_webhooks,
+    find_unread_webhooks,
+)
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 
 __all__ = [
@@ -62,7 +67,7 @@ __all__ = [
     "KINDS",
     "VAULT_TOKEN",
     "Finding",
-    "began",
+    "begin_of",
     "calls_during",
     "is_answer_lost",
     "review",
@@ -76,7 +81,7 @@ def review(epoch: Epoch) -> list[Finding]:
     """Review a project's history; a correct integration gets no findings."""
     requests = epoch.journal.unmasked()
     deliveries = epoch.store.deliveries()
-    orders = _orders(epoch, requests, deliveries)
+    orders = _index_orders(epoch, requests, deliveries)
     reviewed = Reviewed(
         requests,
         epoch.journal.returns(),
@@ -85,7 +90,7 @@ def review(epoch: Epoch) -> list[Finding]:
         list(epoch.journal.statuses),
         epoch.now(),
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
-        unsent_changes(epoch),
+        count_unsent_changes(epoch),
         unmatched_rules(epoch),
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, orders),
@@ -97,15 +102,15 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
     """Review the history of one order and its refunds."""
     about = (order.id, *(refund.refund_id for refund in order.refunds))
 
-    def is_about(record: PerformedAction | StatusReached) -> bool:
+    def is_about(record: PerformedAction | ReachedStatus) -> bool:
         return record.order_id in about
 
     deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, about)))
-    everything = epoch.journal.unmasked()
-    own = [entry for entry in everything if entry.order_id in about]
-    related = charges_during(deliveries, everything) | series_of(own, everything)
-    requests = [entry for entry in everything if entry.order_id in about or entry.id in related]
-    orders = _orders(epoch, requests, deliveries)
+    all_requests = epoch.journal.unmasked()
+    own = [entry for entry in all_requests if entry.order_id in about]
+    related = charges_during(deliveries, all_requests) | series_of(own, all_requests)
+    requests = [entry for entry in all_requests if entry.order_id in about or entry.id in related]
+    orders = _index_orders(epoch, requests, deliveries)
     reviewed = Reviewed(
         requests,
         list(filter(is_about, epoch.journal.returns())),
@@ -117,11 +122,11 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         lapsed=lapsed_authorizations(epoch, orders),
     )
     findings = [each for each in _run_checks(epoch, CHECKS, reviewed) if each.order_id in (None, *about)]
-    findings = [*_run_checks(epoch, CROSS_ORDER_CHECKS, _same_basket(epoch, order, own)), *findings]
+    findings = [*_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own)), *findings]
     return [finding._replace(order_id=order.id) for finding in findings]
 
 
-def _orders(
+def _index_orders(
     epoch: Epoch, requests: Iterable[JournalEntry], deliveries: Iterable[Delivery] = ()
 ) -> dict[str, Order]:
     """Return the orders of requests and webhooks, by id."""
@@ -130,26 +135,28 @@ def _orders(
     return {order.id: order for order in orders if order is not None}
 
 
-def _same_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Reviewed:
-    """Collect the creations with the same merchant number or body, with the history of their orders."""
-    everything = epoch.journal.unmasked()
+def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Reviewed:
+    """Collect the creations with the same merchant number or body, and the history of their orders."""
+    all_requests = epoch.journal.unmasked()
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
 
-    def is_alike(entry: JournalEntry) -> bool:
+    def is_same_basket(entry: JournalEntry) -> bool:
         return entry.request in bodies or (number is not None and number in entry.request)
 
-    alike = list(filter(is_creation, filter(is_alike, everything)))
-    orders = _orders(epoch, alike)
-    cancelled = [entry for entry in everything if entry.method == "DELETE" and entry.order_id in orders]
+    creations = list(filter(is_creation, filter(is_same_basket, all_requests)))
+    orders = _index_orders(epoch, creations)
+    cancelled = [entry for entry in all_requests if entry.method == "DELETE" and entry.order_id in orders]
     reached = [each for each in epoch.journal.statuses if each.order_id in orders]
-    return Reviewed([*alike, *cancelled], (), (), orders, reached, epoch.now())
+    return Reviewed([*creations, *cancelled], (), (), orders, reached, epoch.now())
 
 
 def _run_checks(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
     by_check = {check: list(check(reviewed)) for check in checks}
-    about_refusals = chain.from_iterable(by_check.get(check, ()) for check in (repeated, cancelled_when_paid))
-    hints = refused(reviewed, about_refusals) if repeated in by_check else ()
+    refusal_findings = chain.from_iterable(
+        by_check.get(check, ()) for check in (find_refused_repeats, find_unrefunded_cancellations)
+    )
+    hints = find_refused_calls(reviewed, refusal_findings) if find_refused_repeats in by_check else ()
     return [_with_lesson(epoch, finding) for finding in chain(*by_check.values(), hints)]
 
 
@@ -159,14 +166,14 @@ def _with_lesson(epoch: Epoch, finding: Finding) -> Finding:
     Texts from the shop are masked, shortened, and escaped so that they cannot break a line.
     """
 
-    def shown(text: str) -> str:
+    def sanitize(text: str) -> str:
         return printable(epoch.journal.masked(text))[:TEXT_MAX]
 
     finding = finding._replace(
-        problem=shown(finding.problem),
-        advice=shown(finding.advice),
-        order_id=shown(finding.order_id) if finding.order_id is not None else None,
-        requests=tuple(map(shown, finding.requests)),
+        problem=sanitize(finding.problem),
+        advice=sanitize(finding.advice),
+        order_id=sanitize(finding.order_id) if finding.order_id is not None else None,
+        requests=tuple(map(sanitize, finding.requests)),
     )
     if finding.kind == HINT:
         return finding
@@ -179,28 +186,28 @@ def _with_lesson(epoch: Epoch, finding: Finding) -> Finding:
 
 Check = Callable[[Reviewed], Iterable[Finding]]
 CHECKS: Final[Sequence[Check]] = (
-    unread,
-    trusted_return,
-    unanswered,
-    created_twice,
-    captured_late,
-    retried_blindly,
-    moved_for_each_webhook,
-    moved_after_lost_response,
-    moved_at_once,
-    repeated,
-    cancelled_when_paid,
-    unreturned_surplus,
-    unnoticed_payment,
-    polled,
-    ignored,
-    warned,
-    without_webhook_url,
-    mixed_schemes,
-    unmatched,
-    lapsed,
-    charged_after_decline,
+    find_unread_webhooks,
+    find_trusted_returns,
+    find_unanswered_webhooks,
+    find_duplicate_orders,
+    find_late_captures,
+    find_blind_retries,
+    find_moves_per_webhook,
+    find_blind_repeats,
+    find_concurrent_moves,
+    find_refused_repeats,
+    find_unrefunded_cancellations,
+    find_unreturned_surplus,
+    find_unnoticed_payments,
+    find_polling,
+    find_ignored_keys,
+    find_warnings,
+    find_missing_webhook_url,
+    find_mixed_schemes,
+    find_unmatched_rules,
+    find_lapsed_authorizations,
+    find_charges_after_decline,
 )
-"""The checks of a review; hints about refused requests follow their findings."""
-CROSS_ORDER_CHECKS: Final[Sequence[Check]] = (created_twice, retried_blindly)
+"""The checks of a review; their findings precede the hints about refused requests."""
+CROSS_ORDER_CHECKS: Final[Sequence[Check]] = (find_duplicate_orders, find_blind_retries)
 """The checks that compare orders."""

@@ -1,4 +1,4 @@
-"""The evidence and the findings of a review."""
+"""The evidence for a review, and its findings."""
 
 import json
 from collections import defaultdict
@@ -12,7 +12,7 @@ from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
 
 READ_STATUSES: Final = (200, 304)
 
@@ -20,8 +20,8 @@ READ_STATUSES: Final = (200, 304)
 MISTAKE: Final = "mistake"
 HINT: Final = "hint"
 KINDS: Final = (MISTAKE, HINT)
-ORDERS: Final = "orders"
-NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+ORDER_PATH: Final = "orders"
+NUMBER_WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 class Finding(NamedTuple):
@@ -47,17 +47,17 @@ class Finding(NamedTuple):
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "Finding":
         """Create a finding from JSON data."""
-        lists = {name: tuple(item[name]) for name in ("requests", "shown_by")}
-        return cls(**{**item, **lists})
+        grouped = {name: tuple(item[name]) for name in ("requests", "shown_by")}
+        return cls(**{**item, **grouped})
 
     @property
     def is_open(self) -> bool:
-        """Whether this is a mistake without a later correction."""
+        """Whether the finding is a mistake without a later correction."""
         return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
         lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
-        healed = f"\n  Put right: {self.healed}" if self.healed else ""
+        healed = f"\n  Corrected: {self.healed}" if self.healed else ""
         shown = "".join(f"\n    {request}" for request in self.requests)
         of = f" (order {self.order_id})" if self.order_id is not None else ""
         return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{healed}{shown}"
@@ -65,19 +65,19 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Reviewed:
-    """The history of a project: requests, returns to the shop, webhooks, statuses, orders, and its set-up."""
+    """The history of a project: requests, returns to the shop, webhooks, statuses, orders, and settings."""
 
     requests: Sequence[JournalEntry]
-    returns: Sequence[PerformedAction]
+    return_visits: Sequence[PerformedAction]
     webhooks: Sequence[Delivery]
     orders: Mapping[str, Order]
-    reached: Sequence[StatusReached]
+    reached: Sequence[ReachedStatus]
     now: datetime  # sandbox time
     webhooks_first: bool = False  # a setting sends webhooks before responses
-    unsent: int = 0  # status changes without a webhook, because no URL was set
-    unmatched: Sequence[str] = ()  # the scenario rules that decided nothing
+    unsent: int = 0  # status changes without a webhook URL
+    unmatched: Sequence[str] = ()  # scenario rules without matches
     scenario: str = ""
-    lapsed: Sequence[str] = ()  # orders whose authorization expired without captures
+    lapsed: Sequence[str] = ()  # orders with an expired authorization and no captures
 
     @cached_property
     def reads(self) -> "Entries":
@@ -111,28 +111,28 @@ class Reviewed:
         return 0 if order is None else order.amount_cents
 
 
-def line_of(entry: JournalEntry) -> str:
+def format_request(entry: JournalEntry) -> str:
     """Format a request in one line."""
     return f"{timestamp(entry.at)}  {entry.method} {entry.path} -> {entry.status}"
 
 
-def line_of_attempt(attempt: WebhookAttempt) -> str:
+def format_attempt(attempt: WebhookAttempt) -> str:
     """Format a webhook attempt in one line."""
     return f"{timestamp(attempt.at)}  webhook {attempt.number}"
 
 
-def began(entry: JournalEntry) -> datetime:
+def begin_of(entry: JournalEntry) -> datetime:
     """Return the real time of a request's arrival."""
     return entry.real_at or entry.at
 
 
-def ended(entry: JournalEntry) -> datetime:
+def end_of(entry: JournalEntry) -> datetime:
     """Return the real time of a request's response."""
-    return entry.answered_at or began(entry)
+    return entry.answered_at or begin_of(entry)
 
 
 def is_from_shop(attempt: WebhookAttempt) -> bool:
-    """Whether the shop received the attempt, rather than a fault."""
+    """Whether the shop answered the attempt, rather than a fault."""
     return not attempt.is_withheld
 
 
@@ -153,7 +153,7 @@ def as_object(body: bytes) -> dict[str, Any]:
 def order_in(entry: JournalEntry) -> str | None:
     """Return the order id in a request's path; None for a creation and for other collections."""
     _, collection, *place = [*entry.path.strip("/").split("/"), "", ""]
-    return place[0] or None if collection == ORDERS else None
+    return place[0] or None if collection == ORDER_PATH else None
 
 
 def is_read(entry: JournalEntry) -> bool:
@@ -173,20 +173,20 @@ def _by_order(entries: Iterable[JournalEntry]) -> Entries:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a value if it is a whole number, or else None."""
+    """Return a whole number unchanged; None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def counted(number: int, one: str, many: str) -> str:
+def count_in_words(number: int, one: str, many: str) -> str:
     """Format a number of things, such as ``a call`` or ``3 calls``."""
     return one if number == 1 else f"{number} {many}"
 
 
 def times(number: int) -> str:
     """Spell a number of repetitions, such as ``twice``."""
-    return {1: "once", 2: "twice"}.get(number, f"{in_words(number)} times")
+    return {1: "once", 2: "twice"}.get(number, f"{number_in_words(number)} times")
 
 
-def in_words(number: int) -> str:
+def number_in_words(number: int) -> str:
     """Spell a small number as a word."""
-    return NUMBERS[number] if number < len(NUMBERS) else str(number)
+    return NUMBER_WORDS[number] if number < len(NUMBER_WORDS) else str(number)

@@ -1,21 +1,21 @@
-"""Lessons: the cost of each kind of mistake, and the documentation with wrong and right code."""
+"""Lessons: the cost of each kind of mistake, and its documentation with wrong and correct code."""
 
 from typing import Final, NamedTuple
 
 from payment_sandbox.scenarios import variations as risks
 
-PAGE: Final = "/docs/mistakes/"
-WORDS: Final = {
+MISTAKES_PAGE: Final = "/docs/mistakes/"
+CALL_VERBS: Final = {
     "captures": ("capture", "captured"),
     "voids": ("void", "voided"),
     "refunds": ("refund", "refunded"),
     "charges": ("charge", "charged"),
 }
-"""Verb and past participle of the calls that move money, by the collection in the path."""
+"""The verb and past participle for each call that moves money, by path segment."""
 
 
 class Lesson(NamedTuple):
-    """The cost of a mistake in money or goods, and its section on the page about mistakes."""
+    """The cost of a mistake in money or goods, and its section of the documentation."""
 
     risk: str
     section: str
@@ -23,70 +23,70 @@ class Lesson(NamedTuple):
     @property
     def page(self) -> str:
         """The URL path of the section."""
-        return f"{PAGE}#{self.section}"
+        return f"{MISTAKES_PAGE}#{self.section}"
 
 
-READ: Final = Lesson(risks.UNPAID, "read-the-order")
-LEARN: Final = Lesson(risks.MISSED, "learn-of-every-payment")
-TWICE: Final = Lesson(risks.PAID_TWICE, "after-a-lost-response")
-ONCE: Final = Lesson(risks.TWICE, "do-everything-once")
-CAPTURE: Final = Lesson(risks.LAPSED, "capture-in-time")
-REFUNDS: Final = Lesson(risks.OWED, "refunds-can-fail")
-OWED: Final = Lesson(risks.OWED, "give-money-back")
-RULES: Final = "/docs/fidelity/"
-ERRORS: Final = "/docs/errors/"
-SCENARIOS: Final = "/docs/scenarios/#why-did-my-rule-not-match"
-ENDLESS: Final = Lesson("one payment keeps a worker of the shop busy forever", "set-time-limits")
+READ_ORDER: Final = Lesson(risks.UNPAID, "read-the-order")
+NOTICE_PAYMENTS: Final = Lesson(risks.MISSED, "learn-of-every-payment")
+LOST_RESPONSE: Final = Lesson(risks.PAID_TWICE, "after-a-lost-response")
+ACT_ONCE: Final = Lesson(risks.TWICE, "do-everything-once")
+CAPTURE_IN_TIME: Final = Lesson(risks.LAPSED, "capture-in-time")
+FAILING_REFUNDS: Final = Lesson(risks.OWED, "refunds-can-fail")
+RETURN_MONEY: Final = Lesson(risks.OWED, "give-money-back")
+RULES_PAGE: Final = "/docs/fidelity/"
+ERRORS_PAGE: Final = "/docs/errors/"
+UNMATCHED_RULES_PAGE: Final = "/docs/scenarios/#why-did-my-rule-not-match"
+TIME_LIMITS: Final = Lesson("one payment keeps a worker of the shop busy forever", "set-time-limits")
 
 LESSONS: Final[dict[str, Lesson]] = {
     # by the rule of a finding
-    "HOOK-08": READ,
-    "FLOW-15": READ,
-    "HOOK-09": LEARN,
-    "HOOK-10": ONCE,
-    "HOOK-12": LEARN,
-    "HOOK-13": OWED,
-    "SET-47": ONCE,
-    "HOOK-03": LEARN,
+    "HOOK-08": READ_ORDER,
+    "FLOW-15": READ_ORDER,
+    "HOOK-09": NOTICE_PAYMENTS,
+    "HOOK-10": ACT_ONCE,
+    "HOOK-12": NOTICE_PAYMENTS,
+    "HOOK-13": RETURN_MONEY,
+    "SET-47": ACT_ONCE,
+    "HOOK-03": NOTICE_PAYMENTS,
     "HOOK-04": Lesson("customers and webhooks are sent to addresses that do not answer", "one-scheme"),
     "HOOK-02": Lesson(risks.REFUSED, "wait-instead-of-polling"),
-    "ORD-07": TWICE,
-    "CTL-23": TWICE,
-    "CAP-03": CAPTURE,
-    "CAP-04": CAPTURE,
+    "ORD-07": LOST_RESPONSE,
+    "CTL-23": LOST_RESPONSE,
+    "CAP-03": CAPTURE_IN_TIME,
+    "CAP-04": CAPTURE_IN_TIME,
     "FLOW-09": Lesson("a customer is charged for a subscription that their bank has ended", "end-a-series"),
     "SET-12": Lesson("a value that the shop relies on never arrives", "say-it-as-the-service-does"),
     "SET-31": Lesson("refunds by lines do not add up to the amount paid", "say-it-as-the-service-does"),
-    # by the kind of a rehearsal's problem
-    "shipped-unpaid": READ,
-    "paid-for-nothing": READ,
-    "payment-missed": LEARN,
-    "unknown-money": TWICE,
-    "paid-twice": TWICE,
-    "charged-again": ONCE,
-    "refunded-again": ONCE,
-    "shipped-again": ONCE,
-    "shipped-twice": ONCE,
-    "refunds-differ": REFUNDS,
-    "cancelled-but-kept": REFUNDS,
+    # by the kind of problem in a rehearsal
+    "shipped-unpaid": READ_ORDER,
+    "paid-for-nothing": READ_ORDER,
+    "payment-missed": NOTICE_PAYMENTS,
+    "unknown-money": LOST_RESPONSE,
+    "paid-twice": LOST_RESPONSE,
+    "charged-again": ACT_ONCE,
+    "refunded-again": ACT_ONCE,
+    "shipped-again": ACT_ONCE,
+    "shipped-twice": ACT_ONCE,
+    "refunds-differ": FAILING_REFUNDS,
+    "cancelled-but-kept": FAILING_REFUNDS,
     "went-back": Lesson(risks.UNDONE, "go-forward-only"),
-    "shown-paid": READ,
-    "shown-differently": LEARN,
-    "shown-error": LEARN,
-    "mailed-differently": ONCE,
-    "lapsed": CAPTURE,
+    "shown-paid": READ_ORDER,
+    "shown-differently": NOTICE_PAYMENTS,
+    "shown-error": NOTICE_PAYMENTS,
+    "mailed-differently": ACT_ONCE,
+    "lapsed": CAPTURE_IN_TIME,
     "waits": Lesson(risks.STUCK, "set-time-limits"),
-    "endless": ENDLESS,
-    "hangs": ENDLESS,
+    "endless": TIME_LIMITS,
+    "hangs": TIME_LIMITS,
     "secret": Lesson("anyone who reads the log can charge and refund in the shop's name", "keep-secrets"),
 }
 
 
 def lesson_of(rule: str) -> Lesson | None:
-    """Return the lesson about a rule or a kind of problem, if any."""
+    """Return the lesson about a rule or a kind of problem; None without a lesson."""
     return LESSONS.get(rule.removeprefix("review "))
 
 
 def page_of_rule(rule: str | None) -> str:
-    """Return the page about the rule of a refusal, or else the page about errors."""
-    return f"{RULES}#{rule.lower()}" if rule is not None else ERRORS
+    """Return the page about a refusal's rule; without a rule, the page about errors."""
+    return f"{RULES_PAGE}#{rule.lower()}" if rule is not None else ERRORS_PAGE

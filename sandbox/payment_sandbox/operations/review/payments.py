@@ -1,11 +1,18 @@
-"""Mistakes with payments: unused authorizations, declined series, and refused calls."""
+"""Checks of payments: unused authorizations, declined series, and refused calls."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from payment_sandbox.operations.review.evidence import HINT, Finding, Reviewed, as_object, counted, line_of
+from payment_sandbox.operations.review.evidence import (
+    HINT,
+    Finding,
+    Reviewed,
+    as_object,
+    count_in_words,
+    format_request,
+)
 from payment_sandbox.operations.review.lessons import page_of_rule
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
@@ -17,15 +24,15 @@ from payment_sandbox.projects.journal import JournalEntry
 CREATED: Final = 201
 REFUSALS: Final = (400, 404, 405, 409, 412, 413, 415)
 CONFLICTS: Final = (409, 412)
-ASK_BEFORE: Final = (
-    "Look at the order before you act; error.allowed and Sandbox-Explain list the possible calls."
+READ_ORDER_FIRST: Final = (
+    "Read the order before you act; error.allowed and Sandbox-Explain list the possible calls."
 )
-CORRECT: Final = "Correct the request: its response lists all violations."
+CORRECT_REQUEST: Final = "Correct the request: its response lists all violations."
 CAPTURED_LATE: Final = "CAP-04"  # reported by ``captured_late``
 
 
 def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[str, ...]:
-    """Return the orders whose authorization has expired without captures."""
+    """Return the orders with an expired authorization and no captures."""
     expired = [item.order_id for item in epoch.journal.agenda_events if item.kind == ExpireAuthorization.kind]
     return tuple(
         order_id
@@ -34,8 +41,8 @@ def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[st
     )
 
 
-def lapsed(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find authorizations that expired without captures."""
+def find_lapsed_authorizations(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find expired authorizations without captures."""
     late = {entry.order_id for entry in reviewed.requests if entry.rule == CAPTURED_LATE}
     for order_id in reviewed.lapsed:
         if order_id not in late:
@@ -49,7 +56,7 @@ def lapsed(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
+def find_charges_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
     """Find charges of a recurring series after a failed payment."""
     declined: dict[str, JournalEntry] = {}  # by vault token
     for entry in reviewed.requests:
@@ -62,7 +69,7 @@ def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
                 "Your shop charged a recurring series again after one of its payments had failed",
                 "Stop the series when a payment fails, and ask the customer for another card.",
                 entry.order_id,
-                (line_of(declined[token]), line_of(entry)),
+                (format_request(declined[token]), format_request(entry)),
                 amount=reviewed.amount(entry.order_id),
                 shown_by=(declined[token].id, entry.id),
             )
@@ -71,13 +78,13 @@ def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def series_of(own: Iterable[JournalEntry], requests: Iterable[JournalEntry]) -> set[str]:
-    """Return the ids of requests that charge the same series as an order's own requests."""
+    """Return the ids of requests that charge the same recurring series as an order's requests."""
     tokens = set(map(recurring_token, own)) - {None}
     return {entry.id for entry in requests if recurring_token(entry) in tokens} if tokens else set()
 
 
 def recurring_token(entry: JournalEntry) -> str | None:
-    """Return the vault token of a creation that charges a series, if any."""
+    """Return the vault token of a creation that charges a recurring series; None for other requests."""
     if entry.method != "POST" or entry.status != CREATED or b"recurring" not in entry.request:
         return None
     transactions = as_object(entry.request).get("transactions") or [{}]
@@ -94,26 +101,26 @@ def _is_refused(entry: JournalEntry) -> bool:
     return entry.status in REFUSALS and not entry.fault and entry.rule != CAPTURED_LATE
 
 
-def _unexplained(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
-    """Return the refused requests without a mistake."""
+def _other_refusals(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
+    """Return the refused requests that no mistake covers."""
     explained = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
     return [entry for entry in filter(_is_refused, reviewed.requests) if entry.id not in explained]
 
 
-def refused(reviewed: Reviewed, mistakes: Iterable[Finding]) -> Iterator[Finding]:
-    """Hint at refused calls, once per kind, except those with ``mistakes``; a test may intend a refusal."""
+def find_refused_calls(reviewed: Reviewed, mistakes: Iterable[Finding]) -> Iterator[Finding]:
+    """Hint at each kind of refused call without ``mistakes``; a test may intend a refusal."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
-    for entry in _unexplained(reviewed, mistakes):
+    for entry in _other_refusals(reviewed, mistakes):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
     for (status, kind), entries in groups.items():
         first = entries[0]
-        calls = counted(len(entries), "a call", "calls")
+        calls = count_in_words(len(entries), "a call", "calls")
         yield Finding(
             first.rule or "SET-03",
             f"The service refused {calls}: {status} {first.error() or kind}",
-            ASK_BEFORE if status in CONFLICTS else CORRECT,
+            READ_ORDER_FIRST if status in CONFLICTS else CORRECT_REQUEST,
             first.order_id if len(entries) == 1 else None,
-            tuple(map(line_of, entries)),
+            tuple(map(format_request, entries)),
             HINT,
             page=page_of_rule(first.rule),
             shown_by=tuple(entry.id for entry in entries),

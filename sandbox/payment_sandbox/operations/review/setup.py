@@ -1,4 +1,4 @@
-"""Mistakes in the setup: no webhook URL, mixed schemes, and scenario rules without matches."""
+"""Checks of the setup: no webhook URL, mixed schemes, and scenario rules without matches."""
 
 import json
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from payment_sandbox.operations.review.evidence import (
     Finding,
     Reviewed,
     as_object,
-    line_of,
-    line_of_attempt,
+    format_attempt,
+    format_request,
 )
-from payment_sandbox.operations.review.lessons import SCENARIOS
+from payment_sandbox.operations.review.lessons import UNMATCHED_RULES_PAGE
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.epoch import Epoch
@@ -23,8 +23,8 @@ ACCEPTED: Final = (200, 201)  # statuses of requests with valid URLs
 PLAIN_ON_TLS: Final = "speaks plain http"
 
 
-def unsent_changes(epoch: Epoch) -> int:
-    """Count the status changes without a webhook, because neither order nor project has a URL."""
+def count_unsent_changes(epoch: Epoch) -> int:
+    """Count the status changes of orders without a webhook URL of their own or their project."""
     if epoch.state.settings.webhook_url is not None:
         return 0
     changed = [
@@ -32,16 +32,16 @@ def unsent_changes(epoch: Epoch) -> int:
         for reached in list(epoch.journal.statuses)
         if reached.payment_method is None and reached.status != OrderStatus.NEW
     ]
-    silent = {order_id for order_id in set(changed) if _is_silent(epoch, order_id)}
+    silent = {order_id for order_id in set(changed) if _lacks_webhook_url(epoch, order_id)}
     return sum(order_id in silent for order_id in changed)
 
 
-def _is_silent(epoch: Epoch, order_id: str) -> bool:
+def _lacks_webhook_url(epoch: Epoch, order_id: str) -> bool:
     order = epoch.store.order(order_id)
     return order is not None and order.webhook_url is None and not epoch.store.deliveries_of(order_id)
 
 
-def without_webhook_url(reviewed: Reviewed) -> Iterator[Finding]:
+def find_missing_webhook_url(reviewed: Reviewed) -> Iterator[Finding]:
     """Report status changes without a webhook URL."""
     count = reviewed.unsent
     if count:
@@ -55,8 +55,8 @@ def without_webhook_url(reviewed: Reviewed) -> Iterator[Finding]:
         )
 
 
-def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find URLs of the shop with mixed or wrong schemes."""
+def find_mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find shop URLs with mixed or wrong schemes."""
     for entry in filter(_has_addresses, reviewed.requests):
         if len(_schemes(as_object(entry.request))) > 1:
             yield Finding(
@@ -64,17 +64,17 @@ def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
                 "The return_url and webhook_url of the same host mix http and https",
                 "Build both from the base address that customers see.",
                 entry.order_id,
-                (line_of(entry),),
+                (format_request(entry),),
             )
     for webhook in reviewed.webhooks:
         wrong = [attempt for attempt in webhook.tries if PLAIN_ON_TLS in (attempt.reply.error or "")]
         if wrong:
             yield Finding(
                 "HOOK-04",
-                f"The webhook_url says https, but your shop speaks http there: {webhook.url}",
-                "Use the scheme that the shop speaks at this address.",
+                f"The webhook_url uses https, but your shop serves plain http at that address: {webhook.url}",
+                "Use the scheme that the shop serves at this address.",
                 webhook.order_id,
-                tuple(map(line_of_attempt, wrong)),
+                tuple(map(format_attempt, wrong)),
             )
 
 
@@ -84,7 +84,7 @@ def _has_addresses(entry: JournalEntry) -> bool:
 
 
 def _schemes(order: dict[str, Any]) -> set[str]:
-    """Return the schemes of an order's URLs, if they have the same host."""
+    """Return the schemes of an order's URLs; empty if their hosts differ."""
     parts = [
         urlsplit(order[name])
         for name in ("return_url", "webhook_url")
@@ -94,7 +94,7 @@ def _schemes(order: dict[str, Any]) -> set[str]:
 
 
 def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
-    """Return the rules of the active scenario that have decided nothing, although attempts were made."""
+    """Return the active scenario's rules without matches; empty without any attempts."""
     state = epoch.state
     if state.scenario.name == DEFAULT or not epoch.journal.of(RecordedDecision):
         return ()
@@ -105,8 +105,8 @@ def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     )
 
 
-def unmatched(reviewed: Reviewed) -> Iterator[Finding]:
-    """Report scenario rules that decided nothing."""
+def find_unmatched_rules(reviewed: Reviewed) -> Iterator[Finding]:
+    """Report scenario rules without matches."""
     count = len(reviewed.unmatched)
     if count:
         rules = "A rule" if count == 1 else f"{count} rules"
@@ -117,5 +117,5 @@ def unmatched(reviewed: Reviewed) -> Iterator[Finding]:
             None,
             tuple(reviewed.unmatched),
             HINT,
-            page=SCENARIOS,
+            page=UNMATCHED_RULES_PAGE,
         )

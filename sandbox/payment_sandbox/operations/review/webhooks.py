@@ -1,4 +1,4 @@
-"""Mistakes with webhooks: no answer, no read of the order, or polling."""
+"""Checks of webhooks: no answer, no read of the order, and polling."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,12 @@ from payment_sandbox.operations.review.creations import is_creation
 from payment_sandbox.operations.review.evidence import (
     Finding,
     Reviewed,
-    began,
-    ended,
-    in_words,
+    begin_of,
+    end_of,
+    format_attempt,
+    format_request,
     is_from_shop,
-    line_of,
-    line_of_attempt,
+    number_in_words,
     times,
 )
 from payment_sandbox.orders.webhooks import (
@@ -32,51 +32,53 @@ POLLS_MAX: Final = 4
 CLIENT_ERROR: Final = 400
 SERVER_ERROR: Final = 500
 OUTCOME_LENGTH_MAX: Final = 200
-TOO_LATE: Final = "no answer within"
-ANSWER_EARLY: Final = (
-    "The webhook came before the response that named the order: store your own number first, and find the "
-    "purchase by merchant_order_id, or answer 503 until you know the order."
+TIMED_OUT: Final = "no answer within"
+EARLY_WEBHOOK_ADVICE: Final = (
+    "The webhook arrived before the response with the order's id: store your own number first, and find "
+    "the purchase by merchant_order_id, or answer 503 until you know the order."
 )
-ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
+FAST_ANSWER_ADVICE: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
-A_MOMENT: Final = timedelta(seconds=1)
-LISTEN: Final = "Make the shop listen at this address, or correct the address."
-UNANSWERED: Final = {  # advice by words of the error
-    TOO_LATE: ANSWER_FIRST,
+EARLY_MARGIN: Final = timedelta(seconds=1)
+LISTEN_ADVICE: Final = "Make the shop listen at this address, or correct the address."
+ADVICE_BY_ERROR: Final = {  # advice by words of the error
+    TIMED_OUT: FAST_ANSWER_ADVICE,
     STAYS_LOCAL: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
-NO_ANSWER: Final = 999
-POLL_APART: Final = timedelta(hours=1)
+NO_ANSWER_STATUS: Final = 999
+POLL_INTERVAL_MIN: Final = timedelta(hours=1)
 
 
 def _status(attempt: WebhookAttempt) -> int:
     """Return the status of the shop's response; 999 without a response."""
-    return attempt.reply.status if attempt.reply.status is not None else NO_ANSWER
+    return attempt.reply.status if attempt.reply.status is not None else NO_ANSWER_STATUS
 
 
-def _is_taken(attempt: WebhookAttempt) -> bool:
+def _is_acknowledged(attempt: WebhookAttempt) -> bool:
     """Whether the shop acknowledged the attempt."""
     return is_from_shop(attempt) and _status(attempt) < 300
 
 
-def unread(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find acknowledged webhooks after which the shop did not try to read the order."""
-    taken: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
+def find_unread_webhooks(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find acknowledged webhooks without a subsequent read of the order."""
+    acknowledged: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
     for webhook in reviewed.webhooks:
-        taken[webhook.order_id] += [(webhook, attempt) for attempt in filter(_is_taken, webhook.tries)]
-    for order_id, attempts in taken.items():
-        newest = max(map(began, reviewed.attempted_reads[order_id]), default=NEVER)
-        unseen = [pair for pair in attempts if newest < pair[1].real_at]
-        if unseen and not _is_cancelled_by_shop(reviewed, order_id):
+        acknowledged[webhook.order_id] += [
+            (webhook, attempt) for attempt in filter(_is_acknowledged, webhook.tries)
+        ]
+    for order_id, attempts in acknowledged.items():
+        newest = max(map(begin_of, reviewed.attempted_reads[order_id]), default=NEVER)
+        unread = [pair for pair in attempts if newest < pair[1].real_at]
+        if unread and not _is_cancelled_by_shop(reviewed, order_id):
             yield Finding(
                 "HOOK-08",
                 "Your shop answered a webhook, but did not read the order",
                 "A webhook carries no status: GET the order before you fulfil it.",
                 order_id,
-                tuple(line_of_attempt(attempt) for _, attempt in unseen),
+                tuple(format_attempt(attempt) for _, attempt in unread),
                 amount=reviewed.amount(order_id),
-                shown_by=tuple(attempt_id(*pair) for pair in unseen),
+                shown_by=tuple(attempt_id(*pair) for pair in unread),
             )
 
 
@@ -93,13 +95,15 @@ def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
     )
 
 
-def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find returns of customers after which the shop did not check the payment."""
-    notified = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.tries))}
-    for visit in reviewed.returns:
+def find_trusted_returns(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find customer returns without a subsequent read of the order."""
+    notified = {
+        webhook.order_id for webhook in reviewed.webhooks if any(map(_is_acknowledged, webhook.tries))
+    }
+    for visit in reviewed.return_visits:
         order_id = visit.order_id or ""
         if order_id not in notified and not any(
-            began(e) >= visit.real_at for e in reviewed.attempted_reads[order_id]
+            begin_of(e) >= visit.real_at for e in reviewed.attempted_reads[order_id]
         ):
             yield Finding(
                 "FLOW-15",
@@ -112,29 +116,29 @@ def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-Failed = list[tuple[Delivery, WebhookAttempt]]
-"""Attempts with the same failure, each with its webhook."""
+FailedAttempts = list[tuple[Delivery, WebhookAttempt]]
+"""Attempts with the same failure, and their webhooks."""
 
 
-def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find webhooks without a 2xx response; webhooks of an order that failed alike share a finding."""
+def find_unanswered_webhooks(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find webhooks without a 2xx response, with one finding per order and kind of failure."""
     early = {
-        each.order_id: ended(each) for each in reviewed.requests if _sends_webhooks_first(reviewed, each)
+        each.order_id: end_of(each) for each in reviewed.requests if _sends_webhooks_first(reviewed, each)
     }
-    alike: dict[tuple[str, int, str], Failed] = defaultdict(list)
+    by_failure: dict[tuple[str, int, str], FailedAttempts] = defaultdict(list)
     for webhook in reviewed.webhooks:
         for attempt in filter(_has_failed, webhook.tries):
-            kind = webhook.order_id, _status(attempt), _healed(webhook)
-            alike[kind].append((webhook, attempt))
-    for (order_id, _, healed), failed in alike.items():
+            kind = webhook.order_id, _status(attempt), _describe_recovery(webhook)
+            by_failure[kind].append((webhook, attempt))
+    for (order_id, _, healed), failed in by_failure.items():
         first = failed[0][1]
-        was_early = first.real_at < early.get(order_id, NEVER) + A_MOMENT
+        was_early = first.real_at < early.get(order_id, NEVER) + EARLY_MARGIN
         yield Finding(
             "HOOK-09",
-            _unanswered(failed),
-            ANSWER_EARLY if was_early else _advice(first),
+            _describe_failure(failed),
+            EARLY_WEBHOOK_ADVICE if was_early else _advice(first),
             order_id,
-            tuple(line_of_attempt(attempt) for _, attempt in failed),
+            tuple(format_attempt(attempt) for _, attempt in failed),
             amount=reviewed.amount(order_id),
             healed=healed,
             shown_by=tuple(attempt_id(*pair) for pair in failed),
@@ -146,19 +150,23 @@ def _has_failed(attempt: WebhookAttempt) -> bool:
     return is_from_shop(attempt) and not 200 <= _status(attempt) < 300
 
 
-def _unanswered(failed: Failed) -> str:
-    """Describe the failure of webhooks, and its repetitions."""
+def _describe_failure(failed: FailedAttempts) -> str:
+    """Describe a failure of webhooks and its repetitions."""
     first, webhooks = failed[0][1], len({webhook.id for webhook, _ in failed})
-    status, error = _status(first), _in_short(first.reply.error)
-    which = {1: "the webhook", 2: "both webhooks"}.get(webhooks, f"{in_words(webhooks)} webhooks")
-    often = ""
+    status, error = _status(first), _shorten_error(first.reply.error)
+    webhooks_text = {1: "the webhook", 2: "both webhooks"}.get(
+        webhooks, f"{number_in_words(webhooks)} webhooks"
+    )
+    repetitions = ""
     if len(failed) > webhooks:
-        often = f" {times(len(failed))}" if webhooks == 1 else f", in {in_words(len(failed))} attempts"
-    if status == NO_ANSWER:
-        return f"Your shop did not answer {which}{often}: {error}"
-    how = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
-    broken = f", and the response broke off: {error}" if error else ""
-    return f"Your shop answered {which} {how} ({status}){often}{broken}"
+        repetitions = (
+            f" {times(len(failed))}" if webhooks == 1 else f", in {number_in_words(len(failed))} attempts"
+        )
+    if status == NO_ANSWER_STATUS:
+        return f"Your shop did not answer {webhooks_text}{repetitions}: {error}"
+    reaction = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
+    break_off = f", and the response broke off: {error}" if error else ""
+    return f"Your shop answered {webhooks_text} {reaction} ({status}){repetitions}{break_off}"
 
 
 def _sends_webhooks_first(reviewed: Reviewed, entry: JournalEntry) -> bool:
@@ -167,16 +175,16 @@ def _sends_webhooks_first(reviewed: Reviewed, entry: JournalEntry) -> bool:
     return is_creation(entry) and (is_early or reviewed.webhooks_first)
 
 
-def _healed(webhook: Delivery) -> str:
-    """Describe the later attempt that succeeded; empty without one."""
+def _describe_recovery(webhook: Delivery) -> str:
+    """Describe the later successful attempt; empty if all attempts failed."""
     last = webhook.tries[-1]
-    if webhook.state is not DeliveryState.DELIVERED or not _is_taken(last):
+    if webhook.state is not DeliveryState.DELIVERED or not _is_acknowledged(last):
         return ""
     return f"attempt {last.number} at {last.at:%H:%M:%S} was answered {_status(last)}"
 
 
-def _in_short(error: str | None) -> str | None:
-    """Shorten an error to its first line; libraries join whole chains of exceptions."""
+def _shorten_error(error: str | None) -> str | None:
+    """Shorten an error to its first line; some libraries join chains of exceptions."""
     if not error:
         return None
     first = error.splitlines()[0]
@@ -186,9 +194,9 @@ def _in_short(error: str | None) -> str | None:
 def _advice(attempt: WebhookAttempt) -> str:
     """Return the advice about a webhook without a 2xx response."""
     status = _status(attempt)
-    if status == NO_ANSWER:
+    if status == NO_ANSWER_STATUS:
         error = attempt.reply.error or ""
-        return next((advice for words, advice in UNANSWERED.items() if words in error), LISTEN)
+        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), LISTEN_ADVICE)
     if status < CLIENT_ERROR:
         return "A redirect counts as delivered, and your handler never ran: is this your return page?"
     if status < SERVER_ERROR:
@@ -196,63 +204,63 @@ def _advice(attempt: WebhookAttempt) -> str:
     return "Your handler failed: check its log. The service retries every two minutes, up to ten attempts."
 
 
-def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
-    """Return the times of all reasons for a read, by order: webhooks, returns, and calls of the shop."""
-    causes: dict[str, list[datetime]] = defaultdict(list)
+def _read_reasons(reviewed: Reviewed) -> dict[str, list[datetime]]:
+    """Return the times of all reasons to read an order: webhooks, returns, and calls of the shop."""
+    reasons: dict[str, list[datetime]] = defaultdict(list)
     for webhook in reviewed.webhooks:
-        begun: dict[int, datetime] = {}  # copies count as sent at once
-        causes[webhook.order_id] += [
-            begun.setdefault(attempt.number, attempt.real_at) for attempt in webhook.attempts
+        first_sent: dict[int, datetime] = {}  # copies count as sent at once
+        reasons[webhook.order_id] += [
+            first_sent.setdefault(attempt.number, attempt.real_at) for attempt in webhook.attempts
         ]
-    for visit in reviewed.returns:
-        causes[visit.order_id or ""].append(visit.real_at)
+    for visit in reviewed.return_visits:
+        reasons[visit.order_id or ""].append(visit.real_at)
     for entry in reviewed.requests:
         if entry.order_id is not None and entry.method != "GET":
-            causes[entry.order_id].append(began(entry))
-    return causes
+            reasons[entry.order_id].append(begin_of(entry))
+    return reasons
 
 
 def _longest_run(
-    reviewed: Reviewed, entries: Sequence[JournalEntry], causes: list[datetime]
+    reviewed: Reviewed, entries: Sequence[JournalEntry], reasons: list[datetime]
 ) -> list[JournalEntry]:
-    """Return consecutive reads with the same result and without a reason, at most one above the limit."""
+    """Return consecutive reads with the same result and no reason, at most one above the limit."""
     run: list[JournalEntry] = []
     for entry in entries:
-        run = [*run, entry] if run and _is_polling(reviewed, run, entry, causes) else [entry]
-        if len(run) > POLLS_MAX + _copies(run[0], causes):
+        run = [*run, entry] if run and _is_polling(reviewed, run, entry, reasons) else [entry]
+        if len(run) > POLLS_MAX + _count_copies(run[0], reasons):
             break
     return run
 
 
-def _copies(first: JournalEntry, causes: list[datetime]) -> int:
-    """Count the copies of the webhook before a read, each of which justifies another read."""
-    before = [at for at in causes if at <= began(first)]
+def _count_copies(first: JournalEntry, reasons: list[datetime]) -> int:
+    """Count the duplicates of the webhook before a read; each justifies another read."""
+    before = [at for at in reasons if at <= begin_of(first)]
     return before.count(before[-1]) - 1 if before else 0
 
 
 def _is_polling(
-    reviewed: Reviewed, run: list[JournalEntry], entry: JournalEntry, causes: list[datetime]
+    reviewed: Reviewed, run: list[JournalEntry], entry: JournalEntry, reasons: list[datetime]
 ) -> bool:
-    """Whether a read repeats the run's result soon after, without a new reason."""
-    is_apart = entry.at - run[-1].at >= POLL_APART
-    has_cause = is_apart or any(began(run[-1]) < at <= began(entry) for at in causes)
+    """Whether a read soon repeats the run's result without a new reason."""
+    is_apart = entry.at - run[-1].at >= POLL_INTERVAL_MIN
+    has_reason = is_apart or any(begin_of(run[-1]) < at <= begin_of(entry) for at in reasons)
     is_same = entry.status != 200 or reviewed.statuses[entry.id] == reviewed.statuses[run[0].id]
-    return is_same and not has_cause
+    return is_same and not has_reason
 
 
-def polled(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find polling for a status in place of waiting for the webhook."""
-    causes = _causes(reviewed)
+def find_polling(reviewed: Reviewed) -> Iterator[Finding]:
+    """Find repeated reads in place of waiting for the webhook."""
+    reasons = _read_reasons(reviewed)
     for order_id, entries in reviewed.reads.items():
         if len(entries) <= POLLS_MAX:
             continue
-        run = _longest_run(reviewed, entries, sorted(causes[order_id]))
-        if len(run) > POLLS_MAX + _copies(run[0], sorted(causes[order_id])):
+        run = _longest_run(reviewed, entries, sorted(reasons[order_id]))
+        if len(run) > POLLS_MAX + _count_copies(run[0], sorted(reasons[order_id])):
             yield Finding(
                 "HOOK-02",
                 f"Your shop read the order at least {times(len(run))} without a change in between",
                 "Wait for the webhook: every status change sends one.",
                 order_id,
-                tuple(map(line_of, run)),
+                tuple(map(format_request, run)),
                 shown_by=tuple(entry.id for entry in run),
             )

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.testing.environments import Pairs, WsgiHead, environment, opened
+from payment_sandbox.testing.environments import Pairs, WsgiHead, environment, open_response
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.watching import DeferredWebhooks, Deliver, ShopRequest, current_request
 from payment_sandbox.web.call import Line
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import Held
+    from payment_sandbox.projects.outbox import DeferredDeliveries
     from payment_sandbox.projects.project import Project
     from payment_sandbox.serving.server import Server
 
@@ -95,7 +95,7 @@ class _InProcessLine(Line):
         """
         raise NoAnswer
 
-    def keep(self, project: "Project", held: "Held") -> bool:
+    def keep(self, project: "Project", held: "DeferredDeliveries") -> bool:
         """Defer the webhooks, if the shop makes the call during a request."""
         if self._shop_request is not None:
             self._shop_request.defer(project, held, self._deliver)
@@ -105,8 +105,8 @@ class _InProcessLine(Line):
 class InProcess:
     """The sandbox without sockets; a call returns after the answers to its webhooks.
 
-    The exception is a call by the shop during a request of the test: its webhooks follow the shop's response,
-    as in production.
+    If the shop makes the call while it handles a request of the test, the webhooks follow the shop's
+    response, as in production.
     """
 
     def __init__(self, server: "Server") -> None:
@@ -129,7 +129,7 @@ class InProcess:
         """
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
-        _stop_endless(project, method, path)
+        _stop_endless_run(project, method, path)
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
         waits = shop_request is None and self._waits(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
@@ -139,10 +139,10 @@ class InProcess:
             answer = self._answered(environment(method, url, headers, body), line)
             taken_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
-                is_settled = _settled(project, receiver)
+                is_settled = _await_webhooks(project, receiver)
         if isinstance(answer, NoAnswer):
             taken_seconds = _endless_wait(project, method, path, timeout_seconds)
-        arrived = _arrived(answer, taken_seconds, timeout_seconds)
+        arrived = _deliver_answer(answer, taken_seconds, timeout_seconds)
         return arrived if is_settled else _with_warning(arrived, project)
 
     def _deliver_deferred(self, deferred: list[DeferredWebhooks]) -> None:
@@ -150,7 +150,7 @@ class InProcess:
             for project, held in deferred:
                 project.release(held)
             for project in {each.project.project_id: each.project for each in deferred}.values():
-                _settled(project, self._receiver_of(project))
+                _await_webhooks(project, self._receiver_of(project))
 
     def _receiver_of(self, project: "Project | None") -> Receiver | None:
         """Return the application in this process that receives the project's webhooks."""
@@ -178,7 +178,9 @@ class InProcess:
         heads: list[WsgiHead] = []
         answers: list[bytes] = []
         call = self._server.app.place(environ, int(environ["CONTENT_LENGTH"]), line)
-        with opened(lambda _, begin: self._server.app.answer(call, begin), environ, heads.append) as pieces:
+        with open_response(
+            lambda _, begin: self._server.app.answer(call, begin), environ, heads.append
+        ) as pieces:
             try:
                 answers.extend(pieces)
             except CutOff as cut:
@@ -187,7 +189,7 @@ class InProcess:
         return _answered(heads[-1], answers)
 
 
-def _stop_endless(project: "Project | None", method: str, path: str) -> None:
+def _stop_endless_run(project: "Project | None", method: str, path: str) -> None:
     if project is not None and project.epoch.rehearsal.ends_with(path):
         raise EndlessRun(f"{method} {path}: this run of a rehearsal never ends")
 
@@ -205,7 +207,7 @@ def _precede_response(project: "Project | None", receiver: Receiver | None) -> b
     return is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
 
 
-def _settled(project: "Project", receiver: Receiver | None) -> bool:
+def _await_webhooks(project: "Project", receiver: Receiver | None) -> bool:
     """Wait for the webhooks of a project; raise a test outcome of a handler; return False on timeout."""
     if project.epoch.is_advancing:  # the advance waits for them
         return True
@@ -222,7 +224,7 @@ def _endless_wait(project: "Project | None", method: str, path: str, timeout_sec
     return float("inf")
 
 
-def _arrived(
+def _deliver_answer(
     answer: SandboxResponse | CutOff, taken_seconds: float, timeout_seconds: float | None
 ) -> SandboxResponse:
     if timeout_seconds is not None and taken_seconds > timeout_seconds:

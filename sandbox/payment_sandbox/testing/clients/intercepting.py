@@ -40,7 +40,7 @@ class OnImport(MetaPathFinder):
         """Handle loaded libraries, and watch for imports."""
         sys.meta_path.insert(0, self)
         for name in sorted(self._waiting & sys.modules.keys()):
-            self._loaded(sys.modules[name])
+            self._on_load(sys.modules[name])
 
     def stop(self) -> None:
         """Stop watching for imports."""
@@ -63,12 +63,12 @@ class OnImport(MetaPathFinder):
 
         def executed(module: ModuleType) -> None:
             execute(module)
-            self._loaded(module)
+            self._on_load(module)
 
         spec.loader.exec_module = executed  # type: ignore[method-assign]
         return spec
 
-    def _loaded(self, module: ModuleType) -> None:
+    def _on_load(self, module: ModuleType) -> None:
         if module.__name__ in self._waiting:
             self._waiting.discard(module.__name__)
             self._on_loaded(module)
@@ -282,7 +282,7 @@ class _Origins:
             origin = route.provider.origin
             self._by_origin.setdefault(origin, _OriginRoutes(origin)).routes.append(route)
             if not self._unhook:
-                self._unhook = [_replaced(*hook) for hook in _hooks()]
+                self._unhook = [_replace_method(*hook) for hook in _hooks()]
                 self._unhook.append(_without_proxies())
                 watching = OnImport((*HTTPX, AIOHTTP), self._hook)
                 self._unhook.append(watching.stop)
@@ -296,11 +296,11 @@ class _Origins:
             if not self._unhook:
                 return
             if library.__name__ == AIOHTTP:
-                self._unhook.append(_replaced(library.BaseConnector, "connect", _refusing))
+                self._unhook.append(_replace_method(library.BaseConnector, "connect", _refuse_connections))
                 return
             self._unhook += [
-                _replaced(library.HTTPTransport, "handle_request", _handling),
-                _replaced(library.AsyncHTTPTransport, "handle_async_request", _handling_async),
+                _replace_method(library.HTTPTransport, "handle_request", _handle_hook),
+                _replace_method(library.AsyncHTTPTransport, "handle_async_request", _async_handle_hook),
             ]
 
     def remove(self, route: Route) -> None:
@@ -344,7 +344,7 @@ def _pass_proxies(host: str) -> None:
             os.environ[name] = ",".join(filter(None, (os.environ.get(name), host)))
 
 
-def _replaced(owner: type, name: str, hook: Callable[[Any], Any]) -> Callable[[], None]:
+def _replace_method(owner: type, name: str, hook: Callable[[Any], Any]) -> Callable[[], None]:
     """Wrap a method with a hook; return a function that removes the hook."""
     before = owner.__dict__[name]
     setattr(owner, name, hook(before))
@@ -357,12 +357,12 @@ def _hooks() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
         from urllib3 import connection
 
     for plain in (http.client.HTTPConnection, connection.HTTPConnection):
-        yield plain, "connect", _connecting("http")
+        yield plain, "connect", _connect_hook("http")
     for encrypted in (http.client.HTTPSConnection, connection.HTTPSConnection):
-        yield encrypted, "connect", _connecting("https")
+        yield encrypted, "connect", _connect_hook("https")
 
 
-def _connecting(scheme: str) -> Callable[[Any], Any]:
+def _connect_hook(scheme: str) -> Callable[[Any], Any]:
     def hook(connect: Callable[[Any], None]) -> Callable[[Any], None]:
         def hooked(self: Any) -> None:
             tunnel = getattr(self, "_tunnel_host", None)  # through a proxy
@@ -379,7 +379,7 @@ def _connecting(scheme: str) -> Callable[[Any], Any]:
     return hook
 
 
-def _refusing(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
+def _refuse_connections(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
     """Refuse connections to the provider, because aiohttp always needs a socket."""
 
     async def hooked(self: object, request: Any, *arguments: object, **options: object) -> object:
@@ -394,26 +394,26 @@ def _refusing(connect: Callable[..., Awaitable[object]]) -> Callable[..., object
     return hooked
 
 
-def _handling(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _handle_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     with LOADING:
-        from payment_sandbox.testing.clients.with_httpx import answered
+        from payment_sandbox.testing.clients.with_httpx import answer_request
 
     def hooked(self: Any, request: Any) -> Any:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
-        return handle(self, request) if at is None else answered(at, request, request.read())
+        return handle(self, request) if at is None else answer_request(at, request, request.read())
 
     return hooked
 
 
-def _handling_async(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _async_handle_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     with LOADING:
-        from payment_sandbox.testing.clients.with_httpx import answered
+        from payment_sandbox.testing.clients.with_httpx import answer_request
         from payment_sandbox.testing.loops import run_blocking
 
     async def hooked(self: Any, request: Any) -> Any:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
         if at is None:
             return await handle(self, request)
-        return await run_blocking(answered, at, request, await request.aread())
+        return await run_blocking(answer_request, at, request, await request.aread())
 
     return hooked

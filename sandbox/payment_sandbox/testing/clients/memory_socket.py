@@ -75,7 +75,7 @@ class MemorySocket:
             ConnectionResetError: a fault cut the connection before the response.
             OSError: the response is an endless stream.
         """
-        method, target, headers, body = _parsed(request)
+        method, target, headers, body = _parse(request)
         if is_stream(target.partition("?")[0]):
             raise OSError(f"{target} is a stream, which needs a socket: use base_url with another client")
         key = key_in(headers.get("Authorization", ""))
@@ -109,7 +109,7 @@ class _Response(RawIOBase):
         return self._bytes.readinto(buffer)
 
 
-def _parsed(request: bytes) -> tuple[str, str, HTTPMessage, bytes]:
+def _parse(request: bytes) -> tuple[str, str, HTTPMessage, bytes]:
     """Return the method, target, headers and body of a request."""
     raw = BytesIO(request)
     method, target, _ = raw.readline().decode("latin-1").split(" ", 2)

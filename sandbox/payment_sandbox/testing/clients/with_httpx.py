@@ -32,7 +32,7 @@ class HttpxTransport:
         if self._in_process is None or not _is_for(self._in_process, request):
             self._sockets = self._sockets or library_of(request).HTTPTransport()
             return self._sockets.handle_request(request)
-        return answered(self._in_process, request, request.read())
+        return answer_request(self._in_process, request, request.read())
 
     async def handle_async_request(self, request: Any) -> Any:
         """Handle one request on another thread, without blocking the event loop."""
@@ -40,7 +40,7 @@ class HttpxTransport:
             self._async_sockets = self._async_sockets or library_of(request).AsyncHTTPTransport()
             return await self._async_sockets.handle_async_request(request)
         body = await request.aread()
-        return await run_blocking(answered, self._in_process, request, body)
+        return await run_blocking(answer_request, self._in_process, request, body)
 
     def close(self) -> None:
         """Close the connections to other servers."""
@@ -77,7 +77,7 @@ def _is_for(in_process: InProcess, request: Any) -> bool:
     return in_process.is_addressed(url) and not is_stream(path_of(url))
 
 
-def answered(target: Target, request: Any, body: bytes) -> Any:
+def answer_request(target: Target, request: Any, body: bytes) -> Any:
     """Send a request to the sandbox; raise the exceptions of its library on errors."""
     library, url = library_of(request), str(request.url)
     if is_stream(path_of(url)):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
 
 
-def _raised(error: CutOff | TookTooLong) -> requests.RequestException:
+def _convert_error(error: CutOff | TookTooLong) -> requests.RequestException:
     """Convert an error to the exception that requests would raise."""
     if isinstance(error, TookTooLong):
         return requests.ReadTimeout(str(error))
@@ -64,7 +64,7 @@ class DirectSession:
         try:
             return self._in_process.send(method, full_url, sent, data or b"", key, timeout)
         except (CutOff, TookTooLong) as broken:
-            raise _raised(broken) from None
+            raise _convert_error(broken) from None
 
     def get(self, url: str, **options: Any) -> requests.Response:
         """Open an endless stream, over a socket."""
@@ -103,7 +103,7 @@ class InProcessAdapter(HTTPAdapter):
                 str(request.method), url, headers, _bytes(request.body), key, limit_seconds
             )
         except (CutOff, TookTooLong) as broken:
-            raised = _raised(broken)
+            raised = _convert_error(broken)
             raised.request = request
             raise raised from None
         return self.build_response(request, _raw(answer))

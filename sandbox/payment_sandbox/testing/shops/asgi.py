@@ -10,8 +10,8 @@ from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, TIMEOUT_SECONDS,
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
-from payment_sandbox.testing.environments import Posted, host_of
-from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, within
+from payment_sandbox.testing.environments import WebhookPost, host_of
+from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, run_within
 from payment_sandbox.testing.shops.tracebacks import add_note, record_exception, set_handler_thread
 from payment_sandbox.testing.shops.watching import is_django
 
@@ -31,7 +31,9 @@ BODY: Final = "http.response.body"
 class AsgiExchange:
     """One request to an ASGI application, and its response."""
 
-    def __init__(self, application: Application, posted: Posted, answered: Callable[[int], None]) -> None:
+    def __init__(
+        self, application: Application, posted: WebhookPost, answered: Callable[[int], None]
+    ) -> None:
         self._application = application
         self.posted = posted
         self._answered = answered
@@ -108,7 +110,7 @@ class AsgiShop:
         self._loop_thread: LoopThread | None = None
         self._loops: list[OwnLoop | LoopThread] = []
 
-    def answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def answer(self, posted: WebhookPost, answered: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook; report the status; return the truncated body of the answer.
 
         The application runs on the event loop that awaits the call behind the webhook. Without one, it runs
@@ -140,7 +142,7 @@ class AsgiShop:
             with LOADING:
                 from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
 
-            async_to_sync(within)(exchanged.run, TIMEOUT_SECONDS)
+            async_to_sync(run_within)(exchanged.run, TIMEOUT_SECONDS)
         else:
             self._own_loop().run(exchanged.run, TIMEOUT_SECONDS)
 

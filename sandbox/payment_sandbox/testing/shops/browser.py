@@ -13,7 +13,7 @@ from werkzeug.test import Client, TestResponse
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.projects.journal import ASK, RETURN, VIA_PAGE
 from payment_sandbox.testing.calling import CALLING_LOOP
-from payment_sandbox.testing.environments import Posted, body_of
+from payment_sandbox.testing.environments import WebhookPost, body_of
 from payment_sandbox.testing.loops import LoopThread
 from payment_sandbox.testing.shops.asgi import BODY, START, AsgiExchange, AsgiShop, Message
 from payment_sandbox.testing.shops.receiving import shop_of
@@ -39,7 +39,7 @@ class _BrowserExchange(AsgiExchange):
             if (name.startswith(PREFIX) and name != CHUNKED) or name == "CONTENT_TYPE"
         ]
         url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{environ['PATH_INFO']}"
-        super().__init__(application, Posted(url, headers, body_of(environ)), lambda status: None)
+        super().__init__(application, WebhookPost(url, headers, body_of(environ)), lambda status: None)
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.pieces: list[bytes] = []
@@ -83,7 +83,7 @@ class AsgiBridge:
             self._loop.close()
 
 
-def bridged(application: Any) -> AsgiBridge | None:
+def bridge_to(application: Any) -> AsgiBridge | None:
     """Return a bridge to an ASGI application; None for a WSGI application.
 
     Raises:
@@ -106,7 +106,7 @@ class Browser:
     """
 
     def __init__(self, app: Any, project: "Project") -> None:
-        self._bridge = bridged(app)
+        self._bridge = bridge_to(app)
         self._app = app
         self._client = Client(self._bridge or app)
         self._project = project
@@ -121,7 +121,7 @@ class Browser:
 
     def double_click(self, path: str, data: Any = None, **more: Any) -> list[TestResponse]:
         """Submit a form twice at the same moment, as impatient customers do; return both responses."""
-        return self._together(lambda: self._ask("POST", path, data=data, **more), 2)
+        return self._send_together(lambda: self._ask("POST", path, data=data, **more), 2)
 
     def returns(self, order_id: str, tabs: int = 1) -> list[TestResponse]:
         """Return from the payment page to the order's ``return_url``, in one tab or in several at once.
@@ -142,7 +142,7 @@ class Browser:
             "project_id": self._project.project_id,
         }
         base = f"{parts.scheme}://{parts.netloc}"
-        return self._together(
+        return self._send_together(
             lambda: self._client.get(parts.path or "/", query_string=urlencode(query), base_url=base), tabs
         )
 
@@ -173,7 +173,7 @@ class Browser:
             edit.record_action(Action(CUSTOMER, ASK), VIA_PAGE, None, method=method, path=path)
         return self._client.open(path, method=method, base_url=SHOP, **how)
 
-    def _together(self, ask: Any, count: int) -> list[TestResponse]:
+    def _send_together(self, ask: Any, count: int) -> list[TestResponse]:
         """Send a request several times at once, each on a thread of its own."""
         if count == 1:
             return [ask()]

@@ -17,12 +17,12 @@ from payment_sandbox.orders.webhooks import (
     WebhookRequest,
 )
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.threads import unmasked
+from payment_sandbox.serving.threads import signals_unblocked
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
-from payment_sandbox.testing.environments import Posted, WsgiHead, environment, opened
+from payment_sandbox.testing.environments import WebhookPost, WsgiHead, environment, open_response
 from payment_sandbox.testing.shops.tracebacks import (
     RUNNING,
-    Running,
+    RunningHandler,
     add_note,
     is_on_worker,
     location_of_error,
@@ -45,7 +45,7 @@ class WsgiShop:
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
 
-    def answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def answer(self, posted: WebhookPost, answered: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook; report the status with the first chunk; return the answer, truncated.
 
         If a test on an event loop awaits the call behind the webhook, the application runs on that thread.
@@ -57,12 +57,12 @@ class WsgiShop:
         loop.call(lambda: answers.append(self._answer(posted, answered)))
         return answers[0]
 
-    def _answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def _answer(self, posted: WebhookPost, answered: Callable[[int], None]) -> ReceiverAnswer:
         environ = environment("POST", posted.url, posted.headers, posted.body)
         heads: list[WsgiHead] = []
         body = b""
         set_handler_thread()
-        with opened(self._application, environ, heads.append) as pieces:
+        with open_response(self._application, environ, heads.append) as pieces:
             for piece in pieces:
                 body += piece
                 if body:  # as in servers, an error before the first chunk can still become a 500
@@ -214,7 +214,7 @@ class Receiver:
         self._host = host
         self._on_waiting_thread = on_waiting_thread
         self._tests_thread = current_thread()
-        self._running: dict[int, Running] = {}  # by waiting thread
+        self._running: dict[int, RunningHandler] = {}  # by waiting thread
         self.outcome: BaseException | None = None
 
     def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
@@ -229,7 +229,7 @@ class Receiver:
         outer = self._running.get(thread_id)  # the handler whose call caused this webhook
         note = BEFORE_RESPONSE if current_request() is not None else ON_OTHER_THREAD
         try:
-            with unmasked(), running_handler(self) as running:
+            with signals_unblocked(), running_handler(self) as running:
                 self._running[thread_id] = running
                 if (
                     self._on_waiting_thread
@@ -237,7 +237,7 @@ class Receiver:
                     and current_thread() is not self._tests_thread
                 ):
                     add_note(note.format(own=current_thread().name, tests=self._tests_thread.name))
-                return self._deliver(running, self._posted(request), answered)
+                return self._deliver(running, self._build_post(request), answered)
         finally:
             del self._running[thread_id]
             if outer is not None:
@@ -246,40 +246,42 @@ class Receiver:
     def place(self, thread: int) -> str | None:
         """Locate the handler that a thread waits for; return None if it waits for none."""
         running = self._running.get(thread)
-        return None if running is None else self._explained(running, location_on_thread(running.thread))
+        return None if running is None else self._explain(running, location_on_thread(running.thread))
 
-    def _posted(self, request: WebhookRequest) -> Posted:
+    def _build_post(self, request: WebhookRequest) -> WebhookPost:
         host = [("Host", self._host)] if self._host is not None else []
-        return Posted(request.url, [*request.headers.items(), *host], request.body)
+        return WebhookPost(request.url, [*request.headers.items(), *host], request.body)
 
-    def _deliver(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def _deliver(
+        self, running: RunningHandler, posted: WebhookPost, answered: Callable[[int], None]
+    ) -> ReceiverAnswer:
         try:
             answer = self._shop.answer(posted, answered)
         except TimeLimit as late:
             problem = f"no answer within {TIMEOUT_SECONDS:g} seconds"
             has_cause = late.__cause__ is not None
             location = location_of_error(late) if has_cause else location_on_thread(running.thread)
-            raise self._undelivered(running, problem, late, location) from late
+            raise self._delivery_error(running, problem, late, location) from late
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
             if _is_outcome(error):
                 self.outcome = error
             problem = f"{type(error).__name__}: {error}"
-            raise self._undelivered(running, problem, error, traceback_of(error)) from error
+            raise self._delivery_error(running, problem, error, traceback_of(error)) from error
         if not running.logged:
             return answer
         logged = running.logged[-1]
-        return answer._replace(traceback=self._explained(running, traceback_of(logged), logged))
+        return answer._replace(traceback=self._explain(running, traceback_of(logged), logged))
 
-    def _undelivered(
-        self, running: Running, problem: str, error: BaseException, traceback: str
+    def _delivery_error(
+        self, running: RunningHandler, problem: str, error: BaseException, traceback: str
     ) -> Undelivered:
         failed = Undelivered(problem)
-        failed.traceback = self._explained(running, traceback, error)
+        failed.traceback = self._explain(running, traceback, error)
         return failed
 
-    def _explained(self, running: Running, traceback: str, error: BaseException | None = None) -> str:
+    def _explain(self, running: RunningHandler, traceback: str, error: BaseException | None = None) -> str:
         """Append notes on the handler's thread or event loop to a traceback."""
         notes = list(running.notes)
         if error is not None and is_on_worker(error):

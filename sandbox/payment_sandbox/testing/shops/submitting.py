@@ -96,17 +96,19 @@ def answer_submission(
     if submission.by_another is not None:
         for name in CUSTOMER_HEADERS:
             copy.pop(f"HTTP_{name.upper()}", None)
-        RepeatedRequest(copy, False, lambda sent: answer(sent, _ignored)).end()
+        RepeatedRequest(copy, False, lambda sent: answer(sent, _discard_response)).end()
         submission.by_another()
         return answer(environ, start_response)
-    repeated = RepeatedRequest(copy, submission.at_once, lambda sent: answer(sent, _ignored))
+    repeated = RepeatedRequest(copy, submission.at_once, lambda sent: answer(sent, _discard_response))
     try:
         return answer(environ, start_response)
     finally:
         repeated.end()
 
 
-def _ignored(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
+def _discard_response(
+    status: str, headers: list[tuple[str, str]], exc_info: Any = None
+) -> Callable[[bytes], None]:
     """Start a response, and discard it."""
     return lambda piece: None
 

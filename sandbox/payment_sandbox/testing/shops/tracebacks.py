@@ -25,10 +25,10 @@ LIBRARIES: Final = (
 )
 
 
-class Running:
+class RunningHandler:
     """A running handler, with its logged exceptions, and notes that may explain them."""
 
-    def __init__(self, receiver: object, outer: "Running | None") -> None:
+    def __init__(self, receiver: object, outer: "RunningHandler | None") -> None:
         self.logged: list[BaseException] = []
         self.notes: list[str] = []
         self.started_seconds = monotonic_seconds()
@@ -41,8 +41,8 @@ class Running:
         return self._receiver is receiver or (self._outer is not None and self._outer.is_for(receiver))
 
 
-RUNNING: "Final[ContextVar[Running | None]]" = ContextVar("running_handler", default=None)
-"""The handler that runs the current code, also on its threads and in its tasks."""
+RUNNING: "Final[ContextVar[RunningHandler | None]]" = ContextVar("running_handler", default=None)
+"""The handler that runs the current code, including on its threads and in its tasks."""
 
 
 class _Listener(logging.Handler):
@@ -55,13 +55,13 @@ class _Listener(logging.Handler):
 
 
 _LISTENER: Final = _Listener()
-_listening: Final[list[Running]] = []  # if not empty, the root logger has the listener
+_listening: Final[list[RunningHandler]] = []  # if not empty, the root logger has the listener
 
 
 @contextmanager
-def running_handler(receiver: object) -> Iterator[Running]:
+def running_handler(receiver: object) -> Iterator[RunningHandler]:
     """Run a shop's handler in the context, and record the exceptions that it logs."""
-    running = Running(receiver, RUNNING.get())
+    running = RunningHandler(receiver, RUNNING.get())
     before = RUNNING.set(running)
     _listening.append(running)
     logging.root.addHandler(_LISTENER)  # no-op if already added
@@ -100,13 +100,13 @@ def location_on_thread(thread: int) -> str:
     frame = sys._current_frames().get(thread)
     frames = list(StackSummary.extract(walk_stack(frame)))[::-1] if frame is not None else []
     begin = max((index + 1 for index, each in enumerate(frames) if each.filename == POSTING), default=0)
-    return _location(_shortened(StackSummary.from_list(frames[begin:])))
+    return _location(_shorten(StackSummary.from_list(frames[begin:])))
 
 
 def location_of_error(error: BaseException) -> str:
     """Locate the code at its cancellation."""
     chain = _chain(error)
-    stacks = [_shortened(TracebackException.from_exception(each).stack) for each in chain]
+    stacks = [_shorten(TracebackException.from_exception(each).stack) for each in chain]
     own = [stack for stack in stacks if any(_is_own(frame.filename) for frame in stack)]
     return _location(own[-1] if own else stacks[-1])
 
@@ -143,12 +143,12 @@ def traceback_of(error: BaseException) -> str:
     shown = TracebackException.from_exception(error, capture_locals=False)
     each: TracebackException | None = shown
     while each is not None:
-        each.stack = _shortened(each.stack)
+        each.stack = _shorten(each.stack)
         each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
     return "".join(shown.format()).rstrip()
 
 
-def _shortened(stack: StackSummary) -> StackSummary:
+def _shorten(stack: StackSummary) -> StackSummary:
     """Return the shop's frames and the last frame; without frames of the shop, return the last frames."""
     frames = [frame for frame in stack if not frame.filename.startswith(OWN)]
     own = [frame for frame in frames if _is_own(frame.filename)]

@@ -18,7 +18,7 @@ from payment_sandbox.testing.shops.submitting import answer_submission, answer_s
 from payment_sandbox.testing.shops.tracebacks import RUNNING
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import Held
+    from payment_sandbox.projects.outbox import DeferredDeliveries
     from payment_sandbox.projects.project import Project
 
 
@@ -26,7 +26,7 @@ class DeferredWebhooks(NamedTuple):
     """The deferred webhooks of one call by the shop."""
 
     project: "Project"
-    held: "Held"
+    held: "DeferredDeliveries"
 
 
 Deliver = Callable[[list[DeferredWebhooks]], None]
@@ -41,7 +41,7 @@ class ShopRequest:
         self._deferred: list[DeferredWebhooks] = []
         self._deliver: Deliver | None = None
 
-    def defer(self, project: "Project", held: "Held", deliver: Deliver) -> None:
+    def defer(self, project: "Project", held: "DeferredDeliveries", deliver: Deliver) -> None:
         """Defer the webhooks of one of the shop's calls; ``deliver`` delivers them at the end."""
         self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
@@ -58,40 +58,40 @@ class ShopRequest:
             self._deliver(deferred)
 
 
-_NOW: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_request", default=None)
+_CURRENT_REQUEST: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_request", default=None)
 
 
 def current_request() -> ShopRequest | None:
     """Return the test's request to its shop that runs this code, if any."""
-    return _NOW.get() if RUNNING.get() is None else None
+    return _CURRENT_REQUEST.get() if RUNNING.get() is None else None
 
 
 @contextmanager
-def _tracked(method: str, path: str) -> Iterator[ShopRequest | None]:
+def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
     """Track a request in the context; yield None for a webhook, or a request by the shop itself."""
-    if RUNNING.get() is not None or _NOW.get() is not None:
+    if RUNNING.get() is not None or _CURRENT_REQUEST.get() is not None:
         yield None
         return
     request = ShopRequest(method, path)
-    token = _NOW.set(request)
+    token = _CURRENT_REQUEST.set(request)
     try:
         yield request
     finally:
-        _NOW.reset(token)
+        _CURRENT_REQUEST.reset(token)
 
 
 def _is_outermost() -> bool:
-    return RUNNING.get() is None and _NOW.get() is None
+    return RUNNING.get() is None and _CURRENT_REQUEST.get() is None
 
 
-def _watching_wsgi(kind: type) -> dict[str, Any]:
+def _wsgi_members(kind: type) -> dict[str, Any]:
     def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         called = kind.__call__
-        with _tracked(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
+        with _track(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
             try:
                 pieces: Iterable[bytes] = called(self, environ, start_response)
                 if request is not None and request.has_deferred:
-                    pieces = _whole(pieces)
+                    pieces = _read_whole(pieces)
             except BaseException:
                 _end(request)
                 raise
@@ -109,7 +109,7 @@ def _watching_wsgi(kind: type) -> dict[str, Any]:
     return {"__call__": call}
 
 
-def _whole(pieces: Iterable[bytes]) -> list[bytes]:
+def _read_whole(pieces: Iterable[bytes]) -> list[bytes]:
     """Read a whole response, since webhooks follow it."""
     try:
         return list(pieces)
@@ -132,10 +132,10 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
         await run_blocking(request.end)
 
 
-def _watching_asgi(kind: type) -> dict[str, Any]:
+def _asgi_members(kind: type) -> dict[str, Any]:
     async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
         called = kind.__call__
-        with _tracked(scope["method"], scope["path"]) as request:
+        with _track(scope["method"], scope["path"]) as request:
             try:
                 await called(self, scope, receive, send)
             finally:
@@ -165,7 +165,7 @@ class _WatchedApplications:
         if is_django(application):
             _DJANGO.begin()
             return
-        with suppress(TypeError):  # no weak references, or a fixed class
+        with suppress(TypeError):  # it cannot be weakly referenced, or its class cannot be replaced
             count = self._counts.get(application, 0)
             if not count:
                 application.__class__ = self._class_for(type(application))
@@ -185,7 +185,7 @@ class _WatchedApplications:
 
     def _class_for(self, kind: type) -> type:
         if kind not in self._classes:
-            watching = _watching_asgi if iscoroutinefunction(kind.__call__) else _watching_wsgi
+            watching = _asgi_members if iscoroutinefunction(kind.__call__) else _wsgi_members
             names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
             members = {**watching(kind), **names, "__doc__": kind.__doc__}
             self._classes[kind] = type(kind.__name__, (kind,), members)
@@ -207,7 +207,7 @@ class _Django:
         with LOADING:
             from django.test import client  # type: ignore[import-not-found]  # installed for the shop
 
-        hooks = (client.ClientHandler, _watched), (client.AsyncClientHandler, _watched_async)
+        hooks = (client.ClientHandler, _watched_handler), (client.AsyncClientHandler, _watched_async)
         for handler, watched in hooks:
             self._before.append((handler, handler.__call__))
             handler.__call__ = watched(handler.__call__)
@@ -220,9 +220,9 @@ class _Django:
             handler.__call__ = call  # type: ignore[method-assign]
 
 
-def _watched(called: Any) -> Any:
+def _watched_handler(called: Any) -> Any:
     def answer(self: Any, environ: dict[str, Any]) -> Any:
-        with _tracked(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
+        with _track(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
             try:
                 response = called(self, environ)
             except BaseException:
@@ -241,7 +241,7 @@ def _watched(called: Any) -> Any:
 
 def _watched_async(called: Any) -> Any:
     async def call(self: Any, scope: dict[str, Any]) -> Any:
-        with _tracked(scope["method"], scope["path"]) as request:
+        with _track(scope["method"], scope["path"]) as request:
             response = await called(self, scope)
         await _end_on_loop(request)
         return response

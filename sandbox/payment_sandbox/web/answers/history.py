@@ -5,7 +5,7 @@ from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.history import Happening, history
+from payment_sandbox.operations.history import TimelineEntry, history
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
@@ -75,9 +75,9 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
     if before is not None and epoch.journal.find(before) is None:
         raise Invalid([Violation("before", "is not in the journal; the request may have been dropped")])
     if "limit" not in query and before is None:
-        entries = epoch.journal.entries(_wanted(query), with_bodies=not is_summary)
+        entries = epoch.journal.entries(_entry_filter(query), with_bodies=not is_summary)
     else:
-        wanted = _wanted(query)
+        wanted = _entry_filter(query)
         is_on_page = before is None
 
         def is_wanted(entry: JournalEntry) -> bool:
@@ -99,7 +99,7 @@ def request_record(project: Project, entry: JournalEntry) -> records.JournalEntr
     return journal_record(entry, project.epoch.journal.explanation(entry.transaction_id))
 
 
-def _wanted(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
+def _entry_filter(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
     method, path = query.get("method", "").upper(), query.get("path")
     status, order_id = query.get("status"), query.get("order_id")
 
@@ -153,8 +153,9 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
 NOT_SENT: Final = "HOOK-03"
 """The rule of findings about status changes for which no webhook was sent."""
 NOTHING_CAME: Final = (
-    "no call came in with the key of this project",
-    "    Give the shop's client the address of the sandbox and this key. One with a fixed address gets here",
+    "no call with this project's key has arrived",
+    "    Give the shop's client the address of the sandbox and this key. Redirect a client with"
+    " a hard-coded address",
     "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
 )
 
@@ -173,10 +174,10 @@ def report(project: Project, order_id: str | None = None) -> str:
     lines += _happenings(project, items) if items or order_id is not None else NOTHING_CAME
     orders = {None, *(item.order_id for item in items)}
     shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
-    return "\n".join(chain(lines, *map(_finding, shown)))
+    return "\n".join(chain(lines, *map(_finding_lines, shown)))
 
 
-def _happenings(project: Project, items: Sequence[Happening]) -> Iterator[str]:
+def _happenings(project: Project, items: Sequence[TimelineEntry]) -> Iterator[str]:
     entries = {entry["id"]: entry for entry in journal(project, {})}
     urls = {webhook.id: webhook.url for webhook in project.epoch.store.deliveries()}
     answers = {item.cause: item for item in items if item.kind == "webhook-response"}
@@ -185,14 +186,14 @@ def _happenings(project: Project, items: Sequence[Happening]) -> Iterator[str]:
             yield f"{timestamp(item.at)}  {line}" if index == 0 else f"    {line}"
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding_lines(finding: Finding) -> Iterator[str]:
     yield finding.problem if finding.rule == NOT_SENT else f"review: {finding.rule} {finding.problem}"
     yield f"    {finding.advice}"
 
 
 def _lines(
-    item: Happening,
-    answers: Mapping[str | None, Happening],
+    item: TimelineEntry,
+    answers: Mapping[str | None, TimelineEntry],
     entries: Mapping[str, records.JournalEntry],
     urls: Mapping[str, str],
 ) -> Iterator[str]:
@@ -213,7 +214,7 @@ def _lines(
         yield f"{label} for {order_id}: {item.detail}"
 
 
-def _webhook(item: Happening, answer: Happening | None, url: str) -> Iterator[str]:
+def _webhook(item: TimelineEntry, answer: TimelineEntry | None, url: str) -> Iterator[str]:
     """Yield the lines of an attempt and its answer; an attempt withheld by a fault has no answer."""
     number = item.label.partition(":")[0].removeprefix("webhook")
     head = f"webhook {item.id[:8]} for {item.order_id}{number}"

@@ -13,7 +13,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.authorization import Taken
 from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TYPES, OrderLine
-from payment_sandbox.orders.order import Order, reduced
+from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
@@ -180,7 +180,7 @@ class ShownOrder(NamedTuple):
         """The customer, in full or reduced, as the project's settings say."""
         customer: dict[str, Any] | None = self.order.sent.get("customer")
         if customer is not None and self.project.settings.reduced_customer:
-            return reduced(customer)
+            return reduce_customer(customer)
         return customer
 
     @property
@@ -199,7 +199,7 @@ SHOWN: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
 """The getters of fields that are not simply echoed."""
 
 
-def _echoed(field: SentField) -> RecordField[ShownOrder]:
+def _echo_field(field: SentField) -> RecordField[ShownOrder]:
     """Define a field that the order stores as it was sent."""
 
     def echo(shown: ShownOrder) -> Any:
@@ -250,7 +250,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
             always=True,
             rule="SET-11",
         ),
-        *map(_echoed, SENT_FIELDS),
+        *map(_echo_field, SENT_FIELDS),
         RecordField(
             "payment_methods",
             lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),

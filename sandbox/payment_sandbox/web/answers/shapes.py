@@ -36,22 +36,22 @@ PLAIN: "Final[dict[Any, type[fields.Field[Any]]]]" = {
 }
 
 
-class Listed(NamedTuple):
+class RecordList(NamedTuple):
     """A list of records in a response of the control API."""
 
     record: Any
     name: str
 
 
-def listed(record: Any, name: str) -> Listed:
+def declare_list(record: Any, name: str) -> RecordList:
     """Declare a list of records as the response of a route; ``name`` is its name in OpenAPI."""
-    return Listed(record, name)
+    return RecordList(record, name)
 
 
 @cache
 def shape_of(answer: Any) -> type[Schema]:
     """Return the schema of a record or a list of records; a schema is returned unchanged."""
-    if isinstance(answer, Listed):
+    if isinstance(answer, RecordList):
         return _shape(
             answer.name,
             f"A list: {answer.record.__doc__}",
@@ -101,7 +101,7 @@ def _nested(record: Any) -> Any:
 def _field(hint: Any, is_required: bool = True) -> Any:
     if get_origin(hint) is NotRequired:
         hint = get_args(hint)[0]
-    hint, metadata, like = _annotated(hint)
+    hint, metadata, like = _split_annotated(hint)
     arms = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     kinds = [arm for arm in arms if arm is not type(None)]
     field: Any = fields.Raw() if len(kinds) > 1 else _plain(kinds[0])
@@ -114,7 +114,7 @@ def _field(hint: Any, is_required: bool = True) -> Any:
     return field
 
 
-def _annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
+def _split_annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
     """Split a hint into its type, the metadata of its field, and the getter of its schema."""
     metadata: dict[str, Any] = {}
     like = None

@@ -26,7 +26,7 @@ class RecordField(Generic[Subject]):
     """
 
     name: str
-    show: Callable[[Subject], Any]
+    getter: Callable[[Subject], Any]
     shape: Any = None
     reads: Any = None
     on: tuple[str, ...] = ()
@@ -40,14 +40,14 @@ class Table(Generic[Subject]):
     def __init__(self, name: str, about: str, rows: Iterable[RecordField[Subject]]) -> None:
         self.name = name
         self.rows = tuple(rows)
-        self._shown = tuple((row.name, row.show) for row in self.rows)
+        self._shown = tuple((row.name, row.getter) for row in self.rows)
         self.shape = self._shape(about)
 
     def record(self, subject: Subject) -> dict[str, Any]:
         """Serialize a subject, without fields that are None."""
         shown = {}
-        for name, show in self._shown:
-            value = show(subject)
+        for name, getter in self._shown:
+            value = getter(subject)
             if value is not None:
                 shown[name] = value
         return shown

@@ -22,7 +22,7 @@ def _cached_form(form: type[Form]) -> Form:
     return form()
 
 
-def only_known(call: Call, call_next: CallNext) -> Response:
+def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
     """Refuse query keys and bodies that the route does not accept.
 
     Raises:
@@ -42,5 +42,5 @@ def only_known(call: Call, call_next: CallNext) -> Response:
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
 control = Blueprint("control", __name__, url_prefix="/control")
-MIDDLEWARES: Final = (let_others_run, same_site_only, only_with_key, only_known, held_webhooks)
+MIDDLEWARES: Final = (let_others_run, same_site_only, only_with_key, refuse_unknown_keys, held_webhooks)
 CONTROL: Final = Face(control, MIDDLEWARES, answer_for)

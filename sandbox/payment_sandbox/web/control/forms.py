@@ -53,7 +53,7 @@ def _limit() -> Text:
     )
 
 
-def _summary() -> Choice:
+def _summary_choice() -> Choice:
     return Choice(("1",), about="Omit headers and bodies.")
 
 
@@ -99,7 +99,7 @@ class WebhooksQuery(PageQuery):
         [*(state.value for state in DeliveryState), LOST],
         about="Only webhooks in this state; lost webhooks also count as delivered.",
     )
-    summary = _summary()
+    summary = _summary_choice()
 
 
 class JournalQuery(PageQuery):
@@ -114,7 +114,7 @@ class JournalQuery(PageQuery):
     )
     order_id = Text(about="Only requests about this order.")
     count = Choice(("1",), about="Return only the number of requests.")
-    summary = _summary()
+    summary = _summary_choice()
 
 
 class EventsQuery(Form):

@@ -9,7 +9,7 @@ from payment_sandbox.web.answers import history as histories
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
-from payment_sandbox.web.answers.shapes import listed
+from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
@@ -20,7 +20,7 @@ from payment_sandbox.web.routes import route
     control,
     "GET",
     "/webhooks/",
-    answers=listed(records.Webhook, "Webhooks"),
+    answers=declare_list(records.Webhook, "Webhooks"),
     query=WebhooksQuery,
     errors=(400, 401),
     slow=True,

@@ -29,13 +29,13 @@ from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
 from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_row, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
-from payment_sandbox.web.answers.shapes import listed
+from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ReportQuery, ScanForm, TimelineQuery
 from payment_sandbox.web.idempotency import replay_or_track
-from payment_sandbox.web.placing import catch_up_first
+from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
@@ -44,7 +44,7 @@ from payment_sandbox.web.shared_forms import ActForm
     control,
     "GET",
     "/orders/",
-    answers=listed(records.OrderRow, "Orders"),
+    answers=declare_list(records.OrderRow, "Orders"),
     query=OrdersQuery,
     errors=(400, 401),
     slow=True,
@@ -76,7 +76,7 @@ def get_order_overview(call: Call, order_id: str) -> Response:
     control,
     "GET",
     "/timeline/",
-    answers=listed(records.Happening, "Timeline"),
+    answers=declare_list(records.Happening, "Timeline"),
     query=TimelineQuery,
     errors=(400, 401, 404),
     slow=True,
@@ -107,7 +107,7 @@ def get_report(call: Call) -> Response:
     control,
     "GET",
     "/actions/",
-    answers=listed(PerformedAction, "PerformedActions"),
+    answers=declare_list(PerformedAction, "PerformedActions"),
     query=ActionsQuery,
     errors=(400, 401),
     slow=True,
@@ -124,7 +124,7 @@ def get_actions(call: Call) -> Response:
     return list_answer(map(as_plain, page))
 
 
-@route(control, "GET", "/review/", answers=listed(Finding, "Review"), slow=True)
+@route(control, "GET", "/review/", answers=declare_list(Finding, "Review"), slow=True)
 def get_review(call: Call) -> Response:
     """List the mistakes of the integration, as seen in its requests and webhook responses."""
     return list_answer([finding._asdict() for finding in review(call.project.epoch)])
@@ -138,13 +138,13 @@ def get_coverage(call: Call) -> Response:
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
 
 
-@route(control, "GET", "/cards/", answers=listed(records.StoredCard, "StoredCards"), slow=True)
+@route(control, "GET", "/cards/", answers=declare_list(records.StoredCard, "StoredCards"), slow=True)
 def get_cards(call: Call) -> Response:
     """List the stored cards, oldest first."""
     return list_answer(map(_card, call.project.epoch.store.credentials()))
 
 
-@route(control, "GET", "/bankqr/", answers=listed(records.QrRow, "QrRequests"), slow=True)
+@route(control, "GET", "/bankqr/", answers=declare_list(records.QrRow, "QrRequests"), slow=True)
 def get_qr_requests(call: Call) -> Response:
     """List the QR requests, oldest first."""
     owner = call.project
@@ -225,7 +225,7 @@ def delete_scenario(call: Call) -> Response:
     return json_answer(call.project.epoch.state.scenario.document)
 
 
-@route(control, "GET", "/scenarios/", answers=listed(records.ScenarioSummary, "Scenarios"))
+@route(control, "GET", "/scenarios/", answers=declare_list(records.ScenarioSummary, "Scenarios"))
 def get_scenarios(call: Call) -> Response:
     """List the scenarios that can be activated by name (CTL-18)."""
     known = call.site.registry.catalogue.scenarios.values()
@@ -302,7 +302,7 @@ def delete_faults(call: Call) -> Response:
 def post_act(call: Call, order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT, json_body(call))
-    catch_up_first(call, call.project)
+    catch_up_call(call, call.project)
     if (first := replay_or_track(call)) is not None:
         return first
     call.hold_webhooks()
@@ -325,7 +325,7 @@ def post_act(call: Call, order_id: str) -> Response:
 def post_scan(call: Call, qr_id: str) -> Response:
     """Scan a QR code as a payer."""
     data = read(SCAN, json_body(call, empty_is={}))
-    catch_up_first(call, call.project)
+    catch_up_call(call, call.project)
     if (first := replay_or_track(call)) is not None:
         return first
     call.hold_webhooks()

@@ -26,11 +26,11 @@ from payment_sandbox.web.answers.control import (
     stopped_record,
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
-from payment_sandbox.web.answers.shapes import listed
+from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.auth import same_site_only
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, only_known
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown_keys
 from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, known_keys
 from payment_sandbox.web.errors import RequestRefused
@@ -55,13 +55,13 @@ def get_health(call: Call) -> Response:
 def get_metrics(call: Call) -> Response:
     """Get the server's metrics since its start, in the text format of Prometheus."""
     around = call.site.around
-    commits = around.shared.commits if around.shared is not None else 0
+    commit_count = around.shared.commit_count if around.shared is not None else 0
     try:
         with LOADING:
             metrics = load_extension(METRICS, "prometheus", COMPANY, "/metrics")
     except NotInstalled as missing:
         raise RequestRefused(501, str(missing)) from None
-    text = metrics(around.statistics or Statistics(), call.site.registry, commits)
+    text = metrics(around.statistics or Statistics(), call.site.registry, commit_count)
     return Response(text, mimetype="text/plain")
 
 
@@ -77,7 +77,7 @@ def only_with_token(call: Call, call_next: CallNext) -> Response:
 
 
 HEALTH_FACE: Final = Face(health, (), answer_for)
-PROJECTS_FACE: Final = Face(projects, (same_site_only, only_with_token, only_known), answer_for)
+PROJECTS_FACE: Final = Face(projects, (same_site_only, only_with_token, refuse_unknown_keys), answer_for)
 
 
 def refuse_beyond_quota(call: Call) -> None:
@@ -126,7 +126,7 @@ def post_project(call: Call) -> Response:
     return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=listed(records.Project, "Projects"))
+@route(projects, "GET", "/projects/", answers=declare_list(records.Project, "Projects"))
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
     return list_answer([project_record(each) for each in call.site.registry.all()])
@@ -148,7 +148,7 @@ def post_prune(call: Call) -> Response:
     return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 
 
-@route(projects, "GET", "/servers/", answers=listed(records.Server, "Servers"), slow=True)
+@route(projects, "GET", "/servers/", answers=declare_list(records.Server, "Servers"), slow=True)
 def get_servers(call: Call) -> Response:
     """List the servers of the cluster; a single server lists itself."""
     shared = call.site.around.shared
@@ -259,7 +259,7 @@ def post_advance(call: Call) -> Response:
     return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
 
 
-@route(control, "GET", "/agenda/", answers=listed(records.Due, "Agenda"), slow=True)
+@route(control, "GET", "/agenda/", answers=declare_list(records.Due, "Agenda"), slow=True)
 def get_agenda(call: Call) -> Response:
     """List the scheduled events, including failed ones (CTL-17)."""
     return list_answer(agenda(call.project.epoch))

@@ -19,7 +19,7 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import only_with_key, same_site_only
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, only_known
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, refuse_unknown_keys
 from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import EventStream, after_of
@@ -30,7 +30,9 @@ TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
-WATCHING: Final = Face(watching, (let_others_run, same_site_only, only_with_key, only_known), answer_for)
+WATCHING: Final = Face(
+    watching, (let_others_run, same_site_only, only_with_key, refuse_unknown_keys), answer_for
+)
 
 
 @route(
@@ -87,7 +89,7 @@ def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
     if "order_id" in query and "status" in query:
         conditions.append(waiting.order_status(query["order_id"], query["status"]))
     if "webhook" in query:
-        conditions.append(waiting.webhook_answered(query["webhook"]))
+        conditions.append(waiting.await_webhook_answer(query["webhook"]))
     if "idle" in query:
         conditions.append(waiting.idle())
     return conditions
@@ -142,11 +144,11 @@ def post_next(call: Call) -> Response:
     """
     request = read(NEXT, json_body(call, empty_is={}))
     catch_up(call.project)
-    offers = _offers(call.project, request)
+    offers = _wait_for_offers(call.project, request)
     return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
 
 
-def _offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
+def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
     """Wait for attempts to offer to a listener; None if it has signed off or was replaced."""
     timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
     listener, forward_to = request.get("listener", ""), request.get("forward_to")

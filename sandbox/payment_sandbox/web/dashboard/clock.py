@@ -12,7 +12,7 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.storage.snapshot import Checkpoint, NotUndone, take_checkpoint, undo_move
+from payment_sandbox.storage.snapshot import Checkpoint, Irreversible, take_checkpoint, undo_move
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, form_page, url
@@ -88,7 +88,7 @@ def post_clock_undo(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
 
 
-def _permanent_effects(undone: NotUndone) -> str:
+def _permanent_effects(undone: Irreversible) -> str:
     """Name the effects of a move that cannot be undone."""
     webhooks, requests = undone
     sent = {0: "", 1: " One webhook had been sent, which cannot be undone."}.get(

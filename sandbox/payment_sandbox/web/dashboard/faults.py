@@ -16,7 +16,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.scenarios.sentences import rule_in_words
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
-from payment_sandbox.scenarios.variations import offered
+from payment_sandbox.scenarios.variations import offers_in
 from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
@@ -40,7 +40,7 @@ class Switch(NamedTuple):
 def switches(project: Project) -> list[Switch]:
     """Return all switches with their current state."""
     faults = project.epoch.state.faults
-    return [Switch(offer, _is_on(offer, faults)) for offer in offered(OfferedIn.SWITCH).values()]
+    return [Switch(offer, _is_on(offer, faults)) for offer in offers_in(OfferedIn.SWITCH).values()]
 
 
 def _is_on(offer: VariationOffer, faults: Faults) -> bool:
@@ -50,7 +50,7 @@ def _is_on(offer: VariationOffer, faults: Faults) -> bool:
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
 
 
-def _toggled(offer: VariationOffer, before: Faults) -> Faults:
+def _toggle(offer: VariationOffer, before: Faults) -> Faults:
     """Toggle the rule of a switch; other rules remain, with their uses."""
     ((kind, rules),) = offer.rules.items()
     others = [rule for rule in before.document.get(kind, ()) if rule not in rules]
@@ -66,10 +66,10 @@ def post_switch(call: Call, project_id: str) -> Response:
     if name == "none":
         project.put_faults({})
     else:
-        offer = offered(OfferedIn.SWITCH).get(name or "")
+        offer = offers_in(OfferedIn.SWITCH).get(name or "")
         if offer is None:
             raise Unknown(f"there is no switch {name!r}")
-        project.change_faults(partial(_toggled, offer))
+        project.change_faults(partial(_toggle, offer))
     return redirect(form_page(call) or url(project, "scenario/"))
 
 

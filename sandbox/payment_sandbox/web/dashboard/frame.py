@@ -52,7 +52,7 @@ from payment_sandbox.web.dashboard.verdict import (
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, held_webhooks, let_others_run, with_headers
-from payment_sandbox.web.placing import catch_up_first
+from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import route
 
 ASSETS: Final = {
@@ -173,7 +173,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     if call.request.method == "POST":
         _refuse_wrong_form(call, project_id)
     if catches_up:
-        catch_up_first(call, project)
+        catch_up_call(call, project)
     call.owner = project
     call.real_at = project.services.real.wall_now()
     return project

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.advance import AdvanceResult
-from payment_sandbox.operations.in_words import in_euros
+from payment_sandbox.operations.in_words import convert_cents
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.project import Project
@@ -84,11 +84,11 @@ def move_notice(project: Project, done: AdvanceResult, target: Mapping[str, str]
         return Notice(
             f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN], is_move=True
         )
-    text = f"Stopped at {to}: {_why_stopped(project, done)}: continue or undo."
+    text = f"Stopped at {to}: {_stop_reason(project, done)}: continue or undo."
     return Notice(text, (), True, is_move=True, target=_remaining_target(done, target))
 
 
-def _why_stopped(project: Project, done: AdvanceResult) -> str:
+def _stop_reason(project: Project, done: AdvanceResult) -> str:
     """Explain why a move took long: the shop's average response time to webhooks, if it answered any."""
     took_ms = [
         attempt.reply.duration_ms
@@ -156,7 +156,7 @@ def _answer(reply: Reply) -> str:
 def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
     """Explain why a form was refused, and store its input."""
     violations = [violation["message"] for violation in error["violations"]]
-    text = in_euros("; ".join(dict.fromkeys(violations)) or str(error["value"]))
+    text = convert_cents("; ".join(dict.fromkeys(violations)) or str(error["value"]))
     typed = {name: project.masking.text(form[name])[:TYPED_MAX] for name in RESTORED_FIELDS if name in form}
     text = project.masking.text(f"{text[:1].upper()}{text[1:]}")
     return Notice(text, (), True, typed)

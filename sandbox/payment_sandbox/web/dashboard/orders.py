@@ -11,11 +11,11 @@ from payment_sandbox.forms import read
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import dues_of
-from payment_sandbox.operations.attempts import offered
+from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.find_orders import SORTS, OrderFilter, count_orders, find_orders
-from payment_sandbox.operations.folding import folded
-from payment_sandbox.operations.history import Happening
+from payment_sandbox.operations.folding import fold
+from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.operations.recipes import play, playable
 from payment_sandbox.orders.actions import ACTIONS, Action
@@ -192,7 +192,7 @@ def due_events(project: Project, order: Order) -> list[PictureDue]:
     return [PictureDue(due.at, due.item.kind.replace("-", " ")) for due in dues_of(project.epoch, order)]
 
 
-def link_of(project: Project, happening: Happening) -> str | None:
+def link_of(project: Project, happening: TimelineEntry) -> str | None:
     """Return the URL of the page of a request or webhook; None for other happenings."""
     if happening.kind in ("request", "response"):
         return url(project, f"requests/{happening.id.partition('/')[0]}/")
@@ -260,7 +260,7 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "simulated_actions": [action for action in possible if action in LABELS],
         "look": look_of(order),
         "labels": LABELS,
-        "offered": offered(project.settings, order),
+        "offered": offered_methods(project.settings, order),
         "page_path": order_page_path(project, order) if set(possible) & CUSTOMERS else None,
         "curl": curl(project, created),
         "test_code": reproduced or test_code(project, order),
@@ -282,7 +282,7 @@ def _history_values(call: Call, project: Project, order: Order, known: OrderVerd
     omitted, number = len(happenings) - len(shown), _requested_moment(call, len(happenings))
     past = frozenset(each.id for each in happenings[:number]) if number else None
     events = due_events(project, order)
-    diagram = sequence(folded(happenings), events, link, rows_max=rows_max, full_url=full_url, past=past)
+    diagram = sequence(fold(happenings), events, link, rows_max=rows_max, full_url=full_url, past=past)
     return {
         "happenings": shown,
         "omitted": omitted,

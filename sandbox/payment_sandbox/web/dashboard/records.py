@@ -22,7 +22,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_body,
     standard_url,
 )
-from payment_sandbox.operations.in_words import describe_call, refusal, status_in, why_refused
+from payment_sandbox.operations.in_words import describe_call, refusal, short_reason, status_in
 from payment_sandbox.operations.outcomes import play_outcome, playable_outcomes
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
@@ -39,7 +39,7 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry
-from payment_sandbox.projects.outbox import Changed
+from payment_sandbox.projects.outbox import ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
@@ -97,7 +97,7 @@ class WebhookFilter(NamedTuple):
         return any(self.text.casefold() in (text or "").casefold() for text in texts)
 
 
-def summary(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
+def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
     """Describe the progress of a webhook in a sentence."""
     outcome, tries = delivery.outcome, delivery.tries
     failed = sum(not attempt.reply.is_delivered for attempt in tries)
@@ -141,7 +141,7 @@ def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str,
             "outcome": delivery.outcome,
             "attempt_count": len(delivery.tries),
             "next_at": next_at[delivery.id].isoformat() if delivery.id in next_at else None,
-            "summary": summary(delivery, next_at.get(delivery.id), epoch.now()),
+            "summary": describe_delivery(delivery, next_at.get(delivery.id), epoch.now()),
         }
         for delivery in shown
     ]
@@ -201,7 +201,7 @@ def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Respo
     back = form_page(call) or url(project, f"webhooks/{delivery_id}/")
     given = read(RESEND, {name: value for name in RESEND.fields if (value := call.request.form.get(name))})
     default_url, body = _default_request(project, delivery)
-    changed = Changed(_override(given.get("url"), default_url), _override(given.get("body"), body))
+    changed = ResendChanges(_override(given.get("url"), default_url), _override(given.get("body"), body))
     if "after" not in given:
         redeliver(project, delivery_id, changed)
         return redirect(back)
@@ -287,7 +287,7 @@ def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[
         yield {
             **journal_summary(entry),
             "order_id": entry.order_id if epoch.store.order(entry.order_id or "") is not None else None,
-            "words": epoch.journal.masked(why_refused(known) if entry.rule is not None else words),
+            "words": epoch.journal.masked(short_reason(known) if entry.rule is not None else words),
             "took_ms": _took_ms(entry),
         }
 
@@ -314,7 +314,7 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
         project,
         "journal",
         entry=request_record(project, entry),
-        reason=project.epoch.journal.masked(refusal(entry)) or why_refused(entry),
+        reason=project.epoch.journal.masked(refusal(entry)) or short_reason(entry),
         took_ms=_took_ms(entry),
         curl=curl(project, entry),
         older=ids[at - 1] if at else None,

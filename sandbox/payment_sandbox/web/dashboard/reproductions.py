@@ -13,7 +13,7 @@ from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.operations.review import (
     VAULT_TOKEN,
     Finding,
-    began,
+    begin_of,
     calls_during,
     is_answer_lost,
 )
@@ -109,7 +109,7 @@ def _case(project: Project, order: Order, mistakes: Sequence[Finding]) -> Reprod
     entries = list(project.epoch.journal.entries(lambda entry: _is_about(entry, order_ids)))
     reproducible = _reproducible(mistakes, entries)
     if created is not None:
-        creation = RepeatedStep(began(created), created.at, list(_creation(created)))
+        creation = RepeatedStep(begin_of(created), created.at, list(_creation(created)))
     else:
         creation = RepeatedStep(_first_moment(project, order), order.created, list(_creation(None)))
     return ReproducedOrder(project, order, reproducible, body, creation, entries, deliveries)
@@ -223,7 +223,7 @@ def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
     handled = _calls_during_webhooks(case)
     for entry in case.entries:
         if entry.id not in handled and not creates_order(entry) and _is_repeated(case, entry):
-            yield RepeatedStep(began(entry), entry.at, list(_call(case, entry)))
+            yield RepeatedStep(begin_of(entry), entry.at, list(_call(case, entry)))
     yield from _other_creations(case)
     for performed in case.project.epoch.journal.actions(frozenset((case.order.id,))):
         if is_replayed(performed):
@@ -244,7 +244,7 @@ def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
         if not attempt.is_withheld
     ]
     before_answers = {
-        entry.id for entry in case.entries if any(begin <= began(entry) <= end for begin, end in spans)
+        entry.id for entry in case.entries if any(begin <= begin_of(entry) <= end for begin, end in spans)
     }
     handled = before_answers or calls_during(case.deliveries, case.entries)
     return handled - _retries(case.entries, handled)
@@ -254,7 +254,7 @@ def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[st
     """Return the ids of retries after a lost response, which the caller of the first call made."""
     lost: set[tuple[str, str, bytes]] = set()
     retries: set[str] = set()
-    for entry in sorted(entries, key=began):
+    for entry in sorted(entries, key=begin_of):
         call = entry.method, entry.path, entry.request
         if call in lost:
             retries.add(entry.id)
@@ -294,7 +294,7 @@ def _other_creations(case: ReproducedOrder) -> Iterator[RepeatedStep]:
                 "    # Call your own checkout instead.",
                 *_call_lines(f"post(orders, json={body})", entry),
             ]
-            yield RepeatedStep(began(entry), entry.at, lines)
+            yield RepeatedStep(begin_of(entry), entry.at, lines)
 
 
 def _redeliveries(case: ReproducedOrder) -> Iterator[RepeatedStep]:
@@ -365,7 +365,7 @@ def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
     """Yield a fault for each affected call; ``nth`` counts the calls with its method and path."""
     counts: Counter[tuple[str, str]] = Counter()
     limited: set[tuple[str, str]] = set()
-    for entry in sorted(case.entries, key=began):
+    for entry in sorted(case.entries, key=begin_of):
         key = entry.method, _glob(entry.path)
         counts[key] += 1
         if entry.fault is None or not entry.fault.changes_response or key in limited:

@@ -90,7 +90,7 @@ def post_settings(call: Call, project_id: str) -> Response:
     """Change settings; one invalid value prevents all changes."""
     project = enter(call, project_id)
     try:
-        project.change_settings(_submitted(call))
+        project.change_settings(_parse_form(call))
     except Invalid as invalid:
         return _settings_page(call, project, invalid.violations)
     back = form_page(call) or url(project, "settings/")
@@ -129,7 +129,7 @@ def post_project_reset(call: Call, project_id: str) -> Response:
     return redirect(url(project, "orders/"))
 
 
-def _submitted(call: Call) -> dict[str, Any]:
+def _parse_form(call: Call) -> dict[str, Any]:
     """Parse the settings of the form for the control API."""
     return {
         name: _read(call, name, _kind(field))

@@ -23,7 +23,7 @@ def is_open(call: Call) -> bool:
     return call.site.control_token is None
 
 
-def granted(call: Call) -> frozenset[str]:
+def signed_in_projects(call: Call) -> frozenset[str]:
     """Return the ids of the projects that the browser has signed in to; ``*`` stands for all."""
     grants, _, sign = call.request.cookies.get(COOKIE, "").rpartition("|")
     if not hmac.compare_digest(sign.encode(), _sign(call, grants).encode()):
@@ -35,13 +35,13 @@ def visible_projects(call: Call) -> list[Project]:
     """Return the projects that the browser may see."""
     if is_open(call):
         return call.site.registry.all()
-    grants = granted(call)
+    grants = signed_in_projects(call)
     return [project for project in call.site.registry.all() if ALL in grants or project.project_id in grants]
 
 
 def may_see(call: Call, project: Project) -> bool:
     """Whether the browser may see a project."""
-    return is_open(call) or not granted(call).isdisjoint((ALL, project.project_id))
+    return is_open(call) or not signed_in_projects(call).isdisjoint((ALL, project.project_id))
 
 
 def grant_for(call: Call, secret: str) -> str | None:
@@ -55,7 +55,7 @@ def grant_for(call: Call, secret: str) -> str | None:
 
 def sign_in(call: Call, response: Response, grant: str) -> Response:
     """Add a grant to the cookie, which scripts cannot read and other sites cannot send."""
-    grants = ",".join([grant, *sorted(granted(call) - {grant, ""})[: PROJECTS_MAX - 1]])
+    grants = ",".join([grant, *sorted(signed_in_projects(call) - {grant, ""})[: PROJECTS_MAX - 1]])
     return _with_cookie(call, response, f"{grants}|{_sign(call, grants)}")
 
 

@@ -49,7 +49,7 @@ def command(project: Project, path: str, body: Mapping[str, object] | None, meth
     start = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {verb}{url}'
     if body is None:
         return start
-    quoted = "".join(map(_escaped, json.dumps(body, ensure_ascii=False))).replace("'", "'\\''")
+    quoted = "".join(map(_escape, json.dumps(body, ensure_ascii=False))).replace("'", "'\\''")
     return f"{start} \\\n  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
 
 
@@ -72,7 +72,7 @@ def creation_body(project: Project, order: Order, created: JournalEntry | None) 
     return dict(body) if isinstance(body, Mapping) and MASK not in json.dumps(body) else None
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     """Escape a letter for JSON, unless it is printable."""
     return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
@@ -173,7 +173,7 @@ def _answers(project: Project, order: Order) -> Iterator[str]:
 
 
 def _webhook_statuses(project: Project, order: Order) -> list[str]:
-    """Return the statuses of the order's webhooks; empty if a status had no webhook."""
+    """Return the statuses that the order's webhooks report; empty if any reached status lacks a webhook."""
     epoch = project.epoch
     statuses = [str(delivery.status) for delivery in epoch.store.deliveries_of(order.id)]
     reached = [

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from payment_sandbox.operations.as_of import order_as_of
-from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import Belief, beliefs, in_euros
+from payment_sandbox.operations.history import TimelineEntry
+from payment_sandbox.operations.in_words import Belief, beliefs, convert_cents
 from payment_sandbox.operations.review import Finding, review, review_order
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
@@ -85,7 +85,7 @@ class OrderMoment(NamedTuple):
     """An order now or at an earlier moment; ``number`` counts the happenings up to that moment."""
 
     number: int
-    happening: Happening
+    happening: TimelineEntry
     is_earlier: bool
     status: str
     second_status: str
@@ -125,7 +125,9 @@ class ProjectReview(NamedTuple):
 
 def verdict(project: Project, order: Order) -> OrderVerdict:
     """Return the verdict on an order."""
-    findings = [each._replace(problem=in_euros(each.problem)) for each in review_order(project.epoch, order)]
+    findings = [
+        each._replace(problem=convert_cents(each.problem)) for each in review_order(project.epoch, order)
+    ]
     groups = group_findings(findings)
     mistakes = [group for group in groups if group.first.is_open]
     known = beliefs(project.epoch, order.id)
@@ -144,7 +146,7 @@ def verdict(project: Project, order: Order) -> OrderVerdict:
 def moment(
     project: Project,
     order: Order,
-    happenings: Sequence[Happening],
+    happenings: Sequence[TimelineEntry],
     number: int | None,
     known: Sequence[Belief],
 ) -> OrderMoment:
@@ -158,7 +160,7 @@ def moment(
 
 
 def _moment_of(
-    past: Sequence[Happening], is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
+    past: Sequence[TimelineEntry], is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
 ) -> OrderMoment:
     return OrderMoment(
         len(past),
@@ -175,7 +177,7 @@ def _moment_of(
     )
 
 
-def _has_reached_shop(happening: Happening) -> bool:
+def _has_reached_shop(happening: TimelineEntry) -> bool:
     """Whether the shop has answered a webhook or received a response."""
     return happening.kind in ("response", "webhook-response") and not happening.lost
 
@@ -223,7 +225,7 @@ def _money(order: Order, now: datetime) -> Iterable[Amount]:
     else:
         remaining = 0 if held.is_over else held.remaining_cents
         runs_out = (
-            f"runs out in {period_in_words(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
+            f"expires in {period_in_words(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
         )
         amounts = [
             Amount("authorized", held.original_cents),

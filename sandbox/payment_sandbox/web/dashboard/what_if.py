@@ -11,8 +11,8 @@ from payment_sandbox.forms import read
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
-from payment_sandbox.operations.folding import folded
-from payment_sandbox.operations.history import Happening
+from payment_sandbox.operations.folding import fold
+from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.operations.what_if import replay_with, variations
 from payment_sandbox.orders.order import Order
@@ -20,7 +20,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
-from payment_sandbox.scenarios.variations import offered
+from payment_sandbox.scenarios.variations import offers_in
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
@@ -79,7 +79,7 @@ def post_variation(call: Call, project_id: str, order_id: str) -> Response:
     repeated = replay_with(
         project, order, name, body, lambda changed: create_manual_order(project, changed, order.client)
     )
-    offer = offered(OfferedIn.WHAT_IF)[name]
+    offer = offers_in(OfferedIn.WHAT_IF)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
     return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{repeated.id}/"), notice))
 
@@ -100,7 +100,7 @@ def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) ->
         sides=sides,
         looks=[_look(known) for _, known in sides],
         conclusion=_conclusion(*sides),
-        compared=list(_compared(first, second)),
+        compared=list(_align_steps(first, second)),
     )
 
 
@@ -118,22 +118,22 @@ def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
         rules = {group.first.rule for group in earlier.mistakes}
         newest = next((group for group in later.mistakes if group.first.rule in rules), later.mistakes[0])
         result = "Failed again" if newest.first.rule in rules else "Failed this time"
-        return Conclusion(f"{result}: {_embedded(newest.first.problem)}.", "failed")
+        return Conclusion(f"{result}: {_embed(newest.first.problem)}.", "failed")
     if not later.praise:
-        return Conclusion(f"Undecided: {_why_undecided(after_row)}")
+        return Conclusion(f"Undecided: {_undecided_reason(after_row)}")
     if earlier.mistakes:
         return Conclusion("Fixed: your shop did the right thing this time.", "ok")
     praise = "made no mistake with either" if earlier.praise else "did the right thing this time"
     return Conclusion(f"{_difference(before_row, after_row)}Your shop {praise}.", "ok")
 
 
-def _embedded(problem: str) -> str:
+def _embed(problem: str) -> str:
     """Format a problem as part of a sentence: in lower case, unless it begins with a name."""
     first, _, rest = problem.partition(" ")
     return f"{first.lower()} {rest}" if first in ("Your", "The", "There") else problem
 
 
-def _why_undecided(row: OrderRow) -> str:
+def _undecided_reason(row: OrderRow) -> str:
     """Explain why there is no verdict on the shop yet."""
     sent = row["webhooks"]
     if sent["lost"]:
@@ -165,14 +165,14 @@ def what_if_options(project: Project, order: Order, created: JournalEntry | None
     return {"variations": offers, "previous_order": previous.id if previous is not None else None}
 
 
-def _steps(happenings: Sequence[Happening]) -> list[ComparedStep]:
-    shown = folded(happenings)
+def _steps(happenings: Sequence[TimelineEntry]) -> list[ComparedStep]:
+    shown = fold(happenings)
     begun = {happening.id for happening in shown if happening.label.partition(" · ")[0] in CREATIONS}
     steps = (step for step in shown if step.id not in begun and step.cause not in begun)
     return list(islice(map(_compared_step, steps), STEPS_SHOWN))
 
 
-def _compared_step(happening: Happening) -> ComparedStep:
+def _compared_step(happening: TimelineEntry) -> ComparedStep:
     between = f"{happening.sender} → {happening.receiver}" if happening.sender != happening.receiver else ""
     return ComparedStep(
         between,
@@ -181,7 +181,7 @@ def _compared_step(happening: Happening) -> ComparedStep:
     )
 
 
-def _compared(first: list[ComparedStep], second: list[ComparedStep]) -> Iterator[ComparedRow]:
+def _align_steps(first: list[ComparedStep], second: list[ComparedStep]) -> Iterator[ComparedRow]:
     """Align the steps of two orders, with equal steps in the same row."""
     for _, *ends in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         begin, end, other_begin, other_end = ends

@@ -1,5 +1,5 @@
-"""The documentation, which the sandbox serves itself."""
+"""The documentation, served by the sandbox."""
 
-from payment_sandbox.web.docs.views import FACE, show_nothing
+from payment_sandbox.web.docs.views import FACE, show_unknown_path
 
-__all__ = ["FACE", "show_nothing"]
+__all__ = ["FACE", "show_unknown_path"]

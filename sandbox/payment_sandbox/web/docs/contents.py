@@ -1,4 +1,4 @@
-"""The content of a page: its Markdown file, with generated parts filled in."""
+"""The content of pages: their Markdown files with generated parts."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,56 +23,61 @@ from payment_sandbox.web.answers.responses import ANSWERS_CACHED_MAX
 from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs import references
-from payment_sandbox.web.docs.library import WRITTEN_FOR, title, written
+from payment_sandbox.web.docs.library import SAMPLE_URL, read_source, title
 from payment_sandbox.web.docs.tables import table
 
 
-class Bound(NamedTuple):
-    """What is kept, how much of it, and what happens beyond that."""
+class Limit(NamedTuple):
+    """A limit of stored data: what it limits, its value and unit, and the effect of exceeding it."""
 
-    what: str
-    most: int
+    subject: str
+    maximum: int
     unit: str
-    beyond: str
+    effect: str
 
 
-OLDEST_DROPPED: Final = "the oldest is dropped and counted"
-OLDEST_GONE: Final = "the oldest is dropped"
+OLDEST_DROPPED: Final = "the oldest entry is dropped and counted"
+OLDEST_GONE: Final = "the oldest entry is dropped"
 WEBHOOKS_MAX: Final = DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE
-CUT: Final = "the rest is cut off"
-BOUNDS: Final = (
-    Bound("Requests in the journal", ENTRIES_MAX, "per project", OLDEST_DROPPED),
-    Bound("A body in the journal", JOURNAL_BODY_BYTES, "bytes", CUT),
-    Bound("A path, query or order id in the journal", PATH_LENGTH_MAX, "characters", CUT),
-    Bound("Decisions of scenarios", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Bound("A header in the journal", HEADER_VALUE_MAX, "characters", CUT),
-    Bound("Actions of customers and banks", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Bound("Scheduled events that happened", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Bound("Statuses that were reached", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Bound("Scheduled events that failed", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Bound("Webhooks", WEBHOOKS_MAX, "per project", "finished ones are dropped first, and counted"),
-    Bound("Attempts of a webhook", ATTEMPTS_STORED_MAX, "per webhook", "the first ten and the newest stay"),
-    Bound("A receiver's answer", ATTEMPT_BODY_BYTES, "bytes", CUT),
-    Bound("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_GONE),
-    Bound("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
-    Bound("Answers that are kept as bytes", ANSWERS_CACHED_MAX, "per project", OLDEST_GONE),
-    Bound("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
-    Bound("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_GONE),
-    Bound("Dashboard pages that a crowd shares", PAGES_MAX, "per project", OLDEST_GONE),
-    Bound("Listeners that have left", REPLACED_MAX, "per project", OLDEST_GONE),
-    Bound("Changes since a move of the clock, by name", NAMED_MAX, "per project", "older ones are counted"),
+TRUNCATED: Final = "the rest is cut off"
+LIMITS: Final = (
+    Limit("Requests in the journal", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("A body in the journal", JOURNAL_BODY_BYTES, "bytes", TRUNCATED),
+    Limit("A path, query or order ID in the journal", PATH_LENGTH_MAX, "characters", TRUNCATED),
+    Limit("Scenario decisions", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Limit("A header in the journal", HEADER_VALUE_MAX, "characters", TRUNCATED),
+    Limit("Actions of customers, banks and other actors", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Limit("Past scheduled events", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Limit("Status changes", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Limit("Failed scheduled events", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Limit("Webhooks", WEBHOOKS_MAX, "per project", "finished ones are dropped first, and counted"),
+    Limit(
+        "Delivery attempts of a webhook",
+        ATTEMPTS_STORED_MAX,
+        "per webhook",
+        "the first ten and the newest remain",
+    ),
+    Limit("A receiver's response", ATTEMPT_BODY_BYTES, "bytes", TRUNCATED),
+    Limit("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_GONE),
+    Limit("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
+    Limit("Cached responses", ANSWERS_CACHED_MAX, "per project", OLDEST_GONE),
+    Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
+    Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_GONE),
+    Limit("Cached dashboard pages", PAGES_MAX, "per project", OLDEST_GONE),
+    Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_GONE),
+    Limit("Changes since a clock move, by name", NAMED_MAX, "per project", "older ones are counted"),
 )
 
 
 def bounds() -> str:
-    """The table as Markdown."""
-    rows = [(bound.what, f"{bound.most:,} {bound.unit}", bound.beyond) for bound in BOUNDS]
-    return table(("What", "At most", "Beyond that"), rows)
+    """Return the table of limits."""
+    rows = [(bound.subject, f"{bound.maximum:,} {bound.unit}", bound.effect) for bound in LIMITS]
+    return table(("Data", "Limit", "When exceeded"), rows)
 
 
 def rules_table() -> str:
-    """Every rule, with the number of tests that prove it, and whether they fail when it is broken."""
-    shown = []
+    """Return the table of rules, with the number of tests, and whether a mutant has been killed."""
+    tables = []
     for section, rules in groupby(ledger.rules(), key=itemgetter("section")):
         rows = (
             (
@@ -84,12 +89,12 @@ def rules_table() -> str:
             )
             for rule in rules
         )
-        shown.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests", "Tried"), rows))
-    return "\n\n".join(shown)
+        tables.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests", "Tried"), rows))
+    return "\n\n".join(tables)
 
 
 def assumptions_table() -> str:
-    """Every assumption, with its reason, and the number of its tests."""
+    """Return the table of assumptions, with their reasons and numbers of tests."""
     rows = (
         (each["id"], each["source"], each["text"], each["reason"], len(each["tests"]))
         for each in ledger.assumptions()
@@ -104,8 +109,8 @@ call() { curl -s -u sandbox-key: -H 'Content-Type: application/json' "$API$@"; }
 field() { python3 -c "import json, sys; print(json.load(sys.stdin)$1)"; }
 ```
 """.strip()
-"""The shell setup that the commands on every page use."""
-MADE: Final[Mapping[str, Callable[[], str]]] = {
+"""The shell setup for the commands on all pages."""
+GENERATED_PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "shell": lambda: SHELL,
     "settings": references.settings,
     "scenario": references.scenario,
@@ -113,7 +118,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects,
     "effect-classes": references.effect_classes,
     "variations": references.variations,
-    "left-out": references.left_out,
+    "left-out": references.excluded_outcomes,
     "sequences": references.webhook_sequences,
     "offers": references.offers,
     "ready-scenarios": references.ready_scenarios_table,
@@ -127,31 +132,31 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "rules": rules_table,
     "python": references.python_reference,
 }
-OF_APIS: Final[Mapping[str, Callable[[str], str]]] = {
+API_PARTS: Final[Mapping[str, Callable[[str], str]]] = {
     "merchant-api": references.merchant_api,
     "control-api": references.control_api,
     "pages": references.pages,
 }
-PLACE: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
+PLACEHOLDER: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
 
 
 class DocPage(NamedTuple):
-    """One page as Markdown, with its generated parts filled in."""
+    """A page as Markdown, including its generated parts."""
 
     name: str
     title: str
     text: str
 
 
-def page(name: str, described: Callable[[], str], public_url: str = WRITTEN_FOR) -> DocPage:
-    """A page whose commands work as they are against the server at ``public_url``.
+def page(name: str, describe_apis: Callable[[], str], public_url: str = SAMPLE_URL) -> DocPage:
+    """Return a page with ready-to-run commands for the server at ``public_url``.
 
-    ``described`` makes the OpenAPI description of the APIs, for the pages that need it.
+    ``describe_apis`` returns the OpenAPI description of the APIs; only the API pages call it.
     """
 
-    def made(place: re.Match[str]) -> str:
-        of_apis = OF_APIS.get(place[1])
-        return of_apis(described()) if of_apis is not None else MADE[place[1]]()
+    def fill_in(placeholder: re.Match[str]) -> str:
+        api_part = API_PARTS.get(placeholder[1])
+        return api_part(describe_apis()) if api_part is not None else GENERATED_PARTS[placeholder[1]]()
 
-    text = PLACE.sub(made, written(name))
-    return DocPage(name, title(name), text.replace(WRITTEN_FOR, public_url))
+    text = PLACEHOLDER.sub(fill_in, read_source(name))
+    return DocPage(name, title(name), text.replace(SAMPLE_URL, public_url))

@@ -1,4 +1,4 @@
-"""The flows in the documentation: played in memory, and drawn as the dashboard draws orders."""
+"""The flows in the documentation, played in memory and drawn like the orders of the dashboard."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import QueuedDelivery
     from payment_sandbox.projects.project import Project
 
-HOOK: Final = "https://shop.example/webhook"
+WEBHOOK_URL: Final = "https://shop.example/webhook"
 CUSTOMER: Final = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com"}
 
 
 Play = Generator[dict[str, Any], dict[str, Any], None]
-"""Plays a flow; yields the order that the picture is about, and gets it back."""
+"""The play of a flow: yields the order to draw, and receives it back."""
 
 
-class Attended(Unattended):
-    """Services whose webhooks are answered at once, by a shop that reads the order first."""
+class SimulatedShop(Unattended):
+    """Services with a simulated shop, which reads the order and then answers the webhook at once."""
 
     def __init__(self, real: RealTime, read: Callable[[str], None]) -> None:
         super().__init__(real)
         self._read = read
 
     def carry(self, project: "Project", epoch: "Epoch") -> None:
-        """Deliver what is queued."""
+        """Deliver the queued webhooks."""
         while (queued := epoch.outbox.next()) is not None:
             self.deliver(project, epoch, queued)
 
     def deliver(self, project: "Project", epoch: "Epoch", queued: "QueuedDelivery") -> None:
-        """Let the shop read the order, and answer 204; or whatever the scenario says."""
+        """Have the shop read the order and answer 204, unless the scenario decides the answer."""
         prepared = prepare_attempt(project, epoch, queued)
         if prepared is None:
             return
@@ -59,16 +59,18 @@ class Attended(Unattended):
 
 
 class Flow:
-    """A shop, and everybody else who takes part in a flow."""
+    """The participants of a flow: a shop, its customers, and their banks."""
 
     def __init__(self, make_app: MakeApp, **settings: Any) -> None:
         start = ClockStart.parse(START).at
-        assert start is not None, "START is a frozen time"
+        assert start is not None, "START must be a frozen time"
         ticks = count()
         real = RealTime(lambda: start + timedelta(milliseconds=next(ticks)), lambda: 0.0)
         catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
-        registry = Registry(Attended(real, self._read), MemoryStorage(), catalogue, ids=Ids(1), clock=START)
-        self.project, api_key = registry.create({"webhook_url": HOOK, **settings})
+        registry = Registry(
+            SimulatedShop(real, self._read), MemoryStorage(), catalogue, ids=Ids(1), clock=START
+        )
+        self.project, api_key = registry.create({"webhook_url": WEBHOOK_URL, **settings})
         self.shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
 
     def order(self, method: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -80,24 +82,24 @@ class Flow:
         body = {"currency": "EUR", "amount": 1295, **fields}
         if method is not None:
             body["transactions"] = [attempt]
-        made: dict[str, Any] = self.shop.call("POST", "/v1/orders/", body)
-        return made
+        created: dict[str, Any] = self.shop.call("POST", "/v1/orders/", body)
+        return created
 
-    def act(self, order: Mapping[str, Any], what: str, **how: Any) -> None:
-        """Let somebody act."""
-        actor, _, action = what.partition(" ")
+    def act(self, order: Mapping[str, Any], step: str, **details: Any) -> None:
+        """Perform an action, such as ``customer pay``."""
+        actor, _, action = step.partition(" ")
         self.shop.call(
-            "POST", f"/control/orders/{order['id']}/act/", {"actor": actor, "action": action, **how}
+            "POST", f"/control/orders/{order['id']}/act/", {"actor": actor, "action": action, **details}
         )
 
     def advance(self, by: str) -> None:
-        """Move the clock."""
+        """Advance the clock."""
         self.shop.call("POST", "/control/clock/advance/", {"by": by})
 
-    def take(self, order: Mapping[str, Any], what: str, body: Any) -> None:
-        """Capture or void."""
-        place = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
-        self.shop.call("POST", f"{place}/{what}/", body)
+    def settle(self, order: Mapping[str, Any], path: str, body: Any) -> None:
+        """Capture or void a part of the order; ``path`` is the call's, such as ``captures/amount``."""
+        transaction = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
+        self.shop.call("POST", f"{transaction}/{path}/", body)
 
     def _read(self, order_id: str) -> None:
         self.shop.call("GET", f"/v1/orders/{order_id}/")
@@ -121,8 +123,8 @@ def _authorization(flow: Flow) -> Play:
     order = yield flow.order("credit-card", attempt={"capture_mode": "manual", "expiration_period": "P7D"})
     flow.act(order, "customer pay")
     flow.advance("P2D")
-    flow.take(order, "captures/amount", {"amount": 1000})
-    flow.take(order, "voids/amount", {"amount": 295})
+    flow.settle(order, "captures/amount", {"amount": 1000})
+    flow.settle(order, "voids/amount", {"amount": 295})
 
 
 def _recurring(flow: Flow) -> Play:
@@ -142,7 +144,7 @@ def _pay_later(flow: Flow) -> Play:
     flow.act(order, "customer visit")
     flow.act(order, "customer pay")
     flow.advance("P1D")
-    flow.take(order, "captures", {})
+    flow.settle(order, "captures", {})
 
 
 def _bank_transfer(flow: Flow) -> Play:
@@ -152,8 +154,8 @@ def _bank_transfer(flow: Flow) -> Play:
 
 
 def _bank_qr(flow: Flow) -> Play:
-    asked = flow.shop.call("POST", "/v1/bankqr/", {"amount": 1295})
-    order = yield flow.shop.call("POST", f"/control/bankqr/{asked['id']}/scan/", {})
+    qr_code = flow.shop.call("POST", "/v1/bankqr/", {"amount": 1295})
+    order = yield flow.shop.call("POST", f"/control/bankqr/{qr_code['id']}/scan/", {})
     flow.act(order, "customer pay")
 
 
@@ -174,7 +176,7 @@ def _webhooks(flow: Flow) -> Play:
 
 
 class Script(NamedTuple):
-    """A flow's title, its play, and its project's mode."""
+    """A flow: its title, its play, and the mode of its project."""
 
     title: str
     play: Callable[[Flow], Play]
@@ -185,22 +187,24 @@ FLOWS: Final[Mapping[str, Script]] = {
     "hosted-page": Script("A customer chooses a method on the hosted page and pays", _hosted_page),
     "redirect": Script("A customer pays at their bank", _redirect),
     "authorization-and-capture": Script("A card is authorized, captured in part, and voided", _authorization),
-    "one-click-and-recurring": Script("The second payment of a series needs no customer", _recurring),
+    "one-click-and-recurring": Script(
+        "The second payment of a series takes place without the customer", _recurring
+    ),
     "pay-later": Script("The screening passes, the customer authorizes, the shop captures", _pay_later),
-    "bank-transfer": Script("The money of a transfer arrives two days later", _bank_transfer, "live"),
+    "bank-transfer": Script("A bank transfer arrives two days later", _bank_transfer, "live"),
     "bank-qr": Script("A payer scans a QR code and pays", _bank_qr),
-    "refunds": Script("A part is refunded; more than the rest is refused", _refunds),
-    "webhooks": Script("A webhook is answered with an error and tried again", _webhooks),
+    "refunds": Script("A partial refund, and a refused refund of more than the remaining amount", _refunds),
+    "webhooks": Script("A webhook is answered with an error and retried", _webhooks),
 }
 
 
-def picture(name: str, make_app: MakeApp) -> str:
-    """The picture of a flow, as an SVG file."""
+def draw_flow(name: str, make_app: MakeApp) -> str:
+    """Draw a flow as an SVG file."""
     script = FLOWS[name]
     flow = Flow(make_app, mode=script.mode)
     play = script.play(flow)
     order = next(play)
     with suppress(StopIteration):
         play.send(order)
-    drawn = sequence(history(flow.project.epoch, order["id"]))
-    return svg(drawn, title=script.title, is_file=True)
+    drawing = sequence(history(flow.project.epoch, order["id"]))
+    return svg(drawing, title=script.title, is_file=True)

@@ -1,4 +1,4 @@
-"""Markdown to HTML: heading anchors, links between pages, scrollable tables."""
+"""Renders Markdown as HTML, with heading anchors, links between pages, and scrollable tables."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from mdit_py_plugins.anchors import anchors_plugin
 from payment_sandbox.loading import LOADING
 
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
-RULE: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
+RULE_ID: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
 FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
-FLOWS: Final = "flows/"  # pictures
-LISTED: Final = ("h2", "h3")
-_HIGHLIGHTING: Final = Lock()  # two threads that need a new lexer would number its states together
+FLOWS_PREFIX: Final = "flows/"  # pictures
+TOC_TAGS: Final = ("h2", "h3")
+_HIGHLIGHTING: Final = Lock()  # pygments initialises lexers without a lock
 
 
 class Heading(NamedTuple):
@@ -43,21 +43,23 @@ def render(text: str, docs_path: str) -> Rendered:
     markdown.add_render_rule("table_open", _table_open)
     markdown.add_render_rule("table_close", _table_close)
     tokens = markdown.parse(text)
-    _set_anchors_of_rules(tokens)
-    for token in _all(tokens):
+    _set_rule_anchors(tokens)
+    for token in _walk(tokens):
         link = PAGE_LINK.match(str(token.attrGet("href") or ""))
         if link is not None:
             token.attrSet("href", f"{docs_path}{link[1]}/{link[2] or ''}")
-        if token.type == "image" and str(token.attrGet("src")).startswith(FLOWS):
+        if token.type == "image" and str(token.attrGet("src")).startswith(FLOWS_PREFIX):
             token.attrSet("src", f"{docs_path}{token.attrGet('src')}")
     return Rendered(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
 
 
-def _set_anchors_of_rules(tokens: Sequence[Token]) -> None:
-    """Give each row of a table that begins with a rule or an assumption its anchor, such as ``set-47``."""
+def _set_rule_anchors(tokens: Sequence[Token]) -> None:
+    """Set an anchor, such as ``set-47``, on the table row of each rule and assumption."""
     seen = set()
     for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        rule = RULE.fullmatch(content.content) if row.type == "tr_open" and cell.type == "td_open" else None
+        rule = (
+            RULE_ID.fullmatch(content.content) if row.type == "tr_open" and cell.type == "td_open" else None
+        )
         if rule is not None and rule[1] not in seen:
             seen.add(rule[1])
             row.attrSet("id", rule[1].lower())
@@ -68,12 +70,12 @@ def _markdown() -> MarkdownIt:
 
 
 def sections(text: str) -> Iterator[tuple[str, str, str]]:
-    """The anchor, heading and plain text of each section of a page; the first one has no anchor."""
+    """Yield the anchor, heading and plain text of each section; the first section has no anchor."""
     tokens = _markdown().parse(text)
     anchor = heading = ""
     words: list[str] = []
     for before, token in pairwise([Token("", "", 0), *tokens]):
-        if before.type == "heading_open" and before.tag in LISTED:
+        if before.type == "heading_open" and before.tag in TOC_TAGS:
             yield anchor, heading, " ".join(words)
             anchor, heading, words = str(before.attrGet("id")), _plain(token), []
         elif token.type in ("inline", "fence", "code_block"):
@@ -82,7 +84,7 @@ def sections(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _plain(token: Token) -> str:
-    """The text of a token without Markdown."""
+    """Return the text of a token without Markdown."""
     if token.type != "inline":
         return token.content
     return "".join(" " if child.type.endswith("break") else child.content for child in token.children or ())
@@ -90,29 +92,29 @@ def _plain(token: Token) -> str:
 
 def _headings(tokens: Sequence[Token]) -> Iterator[Heading]:
     for opening, inline in pairwise(tokens):
-        if opening.type == "heading_open" and opening.tag in LISTED:
+        if opening.type == "heading_open" and opening.tag in TOC_TAGS:
             words = "".join(child.content for child in inline.children or ())
             yield Heading(opening.tag, str(opening.attrGet("id")), words)
 
 
-def _all(tokens: Sequence[Token]) -> Iterator[Token]:
+def _walk(tokens: Sequence[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
-        yield from _all(token.children or ())
+        yield from _walk(token.children or ())
 
 
 def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
     language, _, file = token.info.strip().partition(" ")
-    code = _highlighted(token.content, language)
+    code = _highlight(token.content, language)
     block = f'<pre {FOCUSABLE}><code class="language-{escape(language)}">{code}</code></pre>\n'
     if not file:
         return block
     return f'<figure class="file"><figcaption><code>{escape(file)}</code></figcaption>{block}</figure>\n'
 
 
-def _highlighted(code: str, language: str) -> str:
-    """The code with a class around each token; plain if the language has no name here."""
+def _highlight(code: str, language: str) -> str:
+    """Highlight code as HTML; code in an unknown language stays plain."""
     with LOADING:
         from pygments import highlight  # imported late: faster startup
         from pygments.formatters import HtmlFormatter

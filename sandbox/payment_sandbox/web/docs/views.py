@@ -1,4 +1,4 @@
-"""Serves the documentation; it needs no network."""
+"""The documentation pages, which work without a network."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -13,7 +13,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, overview, title
+from payment_sandbox.web.docs.library import FIRST_PAGE, GROUPS, NAMES, overview, title
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import route
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from payment_sandbox.web.docs.contents import DocPage
 
 WORDS_LENGTH_MAX: Final = 200
-FOUND_MAX: Final = 30
-AROUND: Final = 80  # characters on each side of what was found
+RESULTS_MAX: Final = 30
+CONTEXT_LENGTH: Final = 80  # characters on each side of a match
 ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
 STEM_MIN: Final = 4
 IN_TITLE: Final = 3
@@ -32,9 +32,9 @@ IN_HEADING: Final = 2
 
 
 class SearchQuery(Form):
-    """What to search for."""
+    """The search form."""
 
-    q = Text(about="Words; sections that have all of them are found.")
+    q = Text(about="Words; a section must contain all of them.")
 
 
 class Section(NamedTuple):
@@ -48,7 +48,7 @@ class Section(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """A section that has all the words, with the text around the first one."""
+    """A matching section, with the text around the first match."""
 
     section: Section
     score: int
@@ -56,42 +56,42 @@ class SearchResult(NamedTuple):
 
 
 def search(site: Site, words: str) -> list[SearchResult]:
-    """The sections with all the words, best first."""
-    return matching(index(site), words)
+    """Find the sections with all the words, best first."""
+    return matching_sections(index(site), words)
 
 
-def matching(sections: Iterable[Section], words: str) -> list[SearchResult]:
-    """The sections with all the words, best first."""
-    wanted = [_stem(word) for word in words.casefold().split()]
-    if not wanted:
+def matching_sections(sections: Iterable[Section], words: str) -> list[SearchResult]:
+    """Return the sections with all the words, best first."""
+    stems = [_stem(word) for word in words.casefold().split()]
+    if not stems:
         return []
-    results = [_result(section, wanted) for section in sections if _has_all(section, wanted)]
-    return sorted(results, key=lambda item: -item.score)[:FOUND_MAX]
+    results = [_score(section, stems) for section in sections if _has_all(section, stems)]
+    return sorted(results, key=lambda item: -item.score)[:RESULTS_MAX]
 
 
 class PlainAnswer(NamedTuple):
-    """What to say to those who search for something that the service has not, and where to read on."""
+    """The answer to a search for a feature that the service lacks, and the page to read instead."""
 
     text: str
     page: str
     anchor: str = ""
 
 
-NO_KEYS: Final = PlainAnswer(
+NO_IDEMPOTENCY_KEYS: Final = PlainAnswer(
     "The service has no idempotency keys. After a lost response, look for the order before you call again.",
     "mistakes",
     "after-a-lost-response",
 )
 NO_DISPUTES: Final = PlainAnswer(
-    "The service has no chargebacks and no disputes: money goes back by refunds only.", "refunds"
+    "The service has no chargebacks and no disputes: only refunds return money.", "refunds"
 )
 NO_SIGNATURES: Final = PlainAnswer(
-    "Webhooks have no signature and no status. Read the order, and believe only what you read.",
+    "Webhooks have no signature and no status. Read the order, and trust only the response.",
     "mistakes",
     "read-the-order",
 )
-ANSWERS: Final = {
-    "idempoten": NO_KEYS,
+ANSWERS_BY_PREFIX: Final = {
+    "idempoten": NO_IDEMPOTENCY_KEYS,
     "chargeback": NO_DISPUTES,
     "dispute": NO_DISPUTES,
     "signature": NO_SIGNATURES,
@@ -105,26 +105,28 @@ ANSWERS: Final = {
         "pay-later",
     ),
 }
-"""By the beginning of a word that is searched for."""
+"""The answers, by the prefix of a search word."""
 
 
 def plain_answers(words: str) -> list[PlainAnswer]:
-    """The honest answers to a search, each once."""
+    """Return the plain answers to these search words, without duplicates."""
     typed = words.casefold().split()
-    found = (answer for name, answer in ANSWERS.items() if any(word.startswith(name) for word in typed))
-    return list(dict.fromkeys(found))
+    answers = (
+        answer for name, answer in ANSWERS_BY_PREFIX.items() if any(word.startswith(name) for word in typed)
+    )
+    return list(dict.fromkeys(answers))
 
 
 def index(site: Site) -> Sequence[Section]:
-    """All sections of all pages."""
-    sections = site.slots.of(SECTIONS)
+    """Return all sections of all pages."""
+    sections = site.slots.of(SEARCH_INDEX)
     if not sections:
-        sections += sections_of(lambda name: _read(site, name))
+        sections += sections_of(lambda name: _load_page(site, name))
     return sections
 
 
 def sections_of(read: "Callable[[str], DocPage]") -> list[Section]:
-    """All sections of all pages, which ``read`` reads."""
+    """Return all sections of all pages; ``read`` loads a page."""
     with LOADING:
         from payment_sandbox.web.docs.rendering import sections  # imported late: faster startup
 
@@ -135,33 +137,33 @@ def sections_of(read: "Callable[[str], DocPage]") -> list[Section]:
     ]
 
 
-def _read(site: Site, name: str) -> "DocPage":
+def _load_page(site: Site, name: str) -> "DocPage":
     with LOADING:
-        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
+        from payment_sandbox.web.docs.contents import page  # deferred, for a faster start
         from payment_sandbox.web.openapi import openapi_text
 
     return page(name, lambda: openapi_text(site), site.public_url)
 
 
 def _stem(word: str) -> str:
-    """The word without an ending, so that ``retry`` also finds ``retries``."""
+    """Return the stem of a word, so that ``retry`` also finds ``retries``."""
     for ending in ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= STEM_MIN:
             return word.removesuffix(ending)
     return word
 
 
-def _has_all(section: Section, wanted: list[str]) -> bool:
+def _has_all(section: Section, stems: list[str]) -> bool:
     text = f"{section.page_title}\n{section.heading}\n{section.text}".casefold()
-    return all(word in text for word in wanted)
+    return all(word in text for word in stems)
 
 
-def _result(section: Section, wanted: list[str]) -> SearchResult:
+def _score(section: Section, stems: list[str]) -> SearchResult:
     title_, heading = section.page_title.casefold(), section.heading.casefold()
-    score = sum(IN_TITLE * (word in title_) + IN_HEADING * (word in heading) + 1 for word in wanted)
-    at = max(0, section.text.casefold().find(wanted[0]))
-    begin = max(0, at - AROUND)
-    cut = " ".join(section.text[begin : at + AROUND].split())
+    score = sum(IN_TITLE * (word in title_) + IN_HEADING * (word in heading) + 1 for word in stems)
+    at = max(0, section.text.casefold().find(stems[0]))
+    begin = max(0, at - CONTEXT_LENGTH)
+    cut = " ".join(section.text[begin : at + CONTEXT_LENGTH].split())
     return SearchResult(section, score, f"{'…' if begin else ''}{cut}…")
 
 
@@ -184,16 +186,16 @@ PAGE: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "
 docs = Blueprint("docs", __name__, template_folder="templates")
 
 
-SECTIONS: Final[Slot[list[Section]]] = Slot(list)
-"""All sections of all pages, once somebody has searched."""
+SEARCH_INDEX: Final[Slot[list[Section]]] = Slot(list)
+"""The search index, built on the first search."""
 
-RENDERED: Final[Slot[dict[str, str]]] = Slot(dict)
-"""Pages and pictures that were made before, by name."""
+RENDER_CACHE: Final[Slot[dict[str, str]]] = Slot(dict)
+"""A cache of rendered pages and pictures, by name."""
 
 
 def show_error(call: Call, error: Exception) -> Response:
-    """Show browsers the page for unknown paths; programs get JSON."""
-    page = show_nothing(call) if isinstance(error, Unknown) else None
+    """Show browsers a page for an unknown path; return JSON to programs."""
+    page = show_unknown_path(call) if isinstance(error, Unknown) else None
     return page or answer_for(call, error)
 
 
@@ -202,8 +204,8 @@ FACE: Final = Face(docs, (with_headers(HEADERS),), show_error)
 
 @route(docs, "GET", "/docs/", **PAGE)
 def get_first_page(call: Call) -> Response:
-    """Show the quick start."""
-    return get_page(call, FIRST)
+    """Show the first page, which is the quick start."""
+    return get_page(call, FIRST_PAGE)
 
 
 @route(docs, "GET", "/docs/search/", query=SearchQuery, **PAGE)
@@ -211,7 +213,7 @@ def get_search(call: Call) -> Response:
     """Search the documentation."""
     words = call.request.args.get("q", "")[:WORDS_LENGTH_MAX]
     results = search(call.site, words)
-    return _framed(
+    return _page_response(
         call,
         "docs/search.html",
         title="Search",
@@ -226,15 +228,15 @@ def get_search(call: Call) -> Response:
 def get_flow(call: Call, name: str) -> Response:
     """Get the picture of a flow."""
     with LOADING:
-        from payment_sandbox.web.docs.flows import FLOWS, picture  # imported late: faster startup
+        from payment_sandbox.web.docs.flows import FLOWS, draw_flow  # imported late: faster startup
 
     if name not in FLOWS:
         raise Unknown(f"the documentation has no flow {name!r}", list(FLOWS))
-    made = call.site.slots.of(RENDERED)
+    cache = call.site.slots.of(RENDER_CACHE)
     key = f"flows/{name}"
-    if key not in made:
-        made[key] = picture(name, call.site.make_app)
-    return Response(made[key], mimetype="image/svg+xml", headers=CACHED)
+    if key not in cache:
+        cache[key] = draw_flow(name, call.site.make_app)
+    return Response(cache[key], mimetype="image/svg+xml", headers=CACHED)
 
 
 @route(docs, "GET", "/docs/assets/<name>", media_type="text/css", errors=(404,))
@@ -248,14 +250,14 @@ def get_asset(call: Call, name: str) -> Response:
 
 @route(docs, "GET", "/docs/<name>.md", media_type="text/markdown", errors=(404,), slow=True)
 def get_page_as_markdown(call: Call, name: str) -> Response:
-    """Get a page of the documentation as Markdown, for programs that read."""
+    """Get a page of the documentation as Markdown, for programs."""
     _refuse_unknown(name)
-    return Response(_read(call.site, name).text, mimetype=MARKDOWN)
+    return Response(_load_page(call.site, name).text, mimetype=MARKDOWN)
 
 
 @route(docs, "GET", "/llms.txt", media_type="text/plain", errors=(), slow=True)
 def get_overview(call: Call) -> Response:
-    """List the pages with what they are about, for programs that read."""
+    """List the pages with their summaries, for programs."""
     return Response(overview(f"{call.site.public_url}/docs/"), mimetype="text/plain")
 
 
@@ -270,18 +272,18 @@ def get_page(call: Call, name: str) -> Response:
     _refuse_unknown(name)
     if call.request.accept_mimetypes.best_match([HTML_TYPE, MARKDOWN]) == MARKDOWN:
         return get_page_as_markdown(call, name)
-    made = call.site.slots.of(RENDERED)
-    if name not in made:
-        made[name] = _page(call, name)
-    return Response(made[name], content_type=HTML, headers={"Vary": "Accept"})
+    cache = call.site.slots.of(RENDER_CACHE)
+    if name not in cache:
+        cache[name] = _render_page(call, name)
+    return Response(cache[name], content_type=HTML, headers={"Vary": "Accept"})
 
 
-def show_nothing(call: Call) -> Response | None:
-    """A page with ways on, for browsers where a path is unknown; None for programs."""
+def show_unknown_path(call: Call) -> Response | None:
+    """Show browsers a page with links for an unknown path; return None for programs."""
     if not is_browser(call.request) or call.request.path.startswith(CONTROL_API):
         return None
-    response = _framed(
-        call, "docs/nothing.html", title="There is nothing here", name="", path=call.request.path
+    response = _page_response(
+        call, "docs/nothing.html", title="Page not found", name="", path=call.request.path
     )
     response.status_code = NOT_FOUND
     for name, value in HEADERS.items():
@@ -289,23 +291,23 @@ def show_nothing(call: Call) -> Response | None:
     return response
 
 
-def _page(call: Call, name: str) -> str:
+def _render_page(call: Call, name: str) -> str:
     with LOADING:
         from payment_sandbox.web.docs.rendering import render  # imported late: faster startup
 
-    shown = _read(call.site, name)
-    body = render(shown.text, f"{call.site.base_path}/docs/")
+    doc_page = _load_page(call.site, name)
+    body = render(doc_page.text, f"{call.site.base_path}/docs/")
     place = NAMES.index(name)
     before = NAMES[place - 1] if place else None
     after = NAMES[place + 1] if place + 1 < len(NAMES) else None
     around = [(other, title(other)) if other is not None else None for other in (before, after)]
-    return _rendered(call, "docs/page.html", title=shown.title, name=name, body=body, around=around)
+    return _render_template(call, "docs/page.html", title=doc_page.title, name=name, body=body, around=around)
 
 
-def _framed(call: Call, template: str, **more: Any) -> Response:
-    return Response(_rendered(call, template, **more), content_type=HTML)
+def _page_response(call: Call, template: str, **more: Any) -> Response:
+    return Response(_render_template(call, template, **more), content_type=HTML)
 
 
-def _rendered(call: Call, template: str, **more: Any) -> str:
+def _render_template(call: Call, template: str, **more: Any) -> str:
     groups = {group: [(other, title(other)) for other in names] for group, names in GROUPS.items()}
     return call.site.render(template, groups=groups, docs=f"{call.site.base_path}/docs/", **more)

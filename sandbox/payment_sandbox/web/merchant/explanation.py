@@ -11,7 +11,7 @@ from payment_sandbox.forms.fields import NO_TIME
 from payment_sandbox.operations.act import possible_now
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import own_error
+from payment_sandbox.projects.settings import error_override
 from payment_sandbox.web.answers.order import RULES
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import CallNext
@@ -56,7 +56,7 @@ def _mentions(text: str, *paths: str) -> bool:
 require_own_rules(RULES)
 
 
-def explained(call: Call, call_next: CallNext) -> Response:
+def explain_call(call: Call, call_next: CallNext) -> Response:
     """Name ignored keys, and explain a refusal."""
     response = call_next(call)
     add_note_headers(call, response)
@@ -154,7 +154,7 @@ def _reword(response: Response, project: Project | None, rules: Sequence[str]) -
     if not isinstance(body, dict) or "error" not in body:
         return
     error = body["error"]
-    own = own_error(errors, error["type"], rules)
+    own = error_override(errors, error["type"], rules)
     if not own:
         return
     error.update(own)

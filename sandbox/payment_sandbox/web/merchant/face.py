@@ -11,12 +11,12 @@ from payment_sandbox.web.error_answers import answer_for, refused_answer, report
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, held_webhooks
 from payment_sandbox.web.idempotency import idempotent
-from payment_sandbox.web.merchant.explanation import explain, explained
+from payment_sandbox.web.merchant.explanation import explain, explain_call
 from payment_sandbox.web.merchant.faults import faults
-from payment_sandbox.web.merchant.journal import add_entry, journaled
+from payment_sandbox.web.merchant.journal import add_entry, journal_call
 from payment_sandbox.web.merchant.reading import known_query
-from payment_sandbox.web.merchant.rehearsal import rehearsed
-from payment_sandbox.web.placing import catch_up_first
+from payment_sandbox.web.merchant.rehearsal import rehearse_call
+from payment_sandbox.web.placing import catch_up_call
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
@@ -24,12 +24,12 @@ CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
 api = Blueprint("api", __name__, url_prefix="/v1")
 
 
-def admitted(call: Call, call_next: CallNext) -> Response:
+def admit_call(call: Call, call_next: CallNext) -> Response:
     """Find the project and run its due events; explain a refusal."""
     try:
         refuse_foreign_host(call)
         project = require_project(call)
-        catch_up_first(call, project)
+        catch_up_call(call, project)
     except Exception as error:
         return _explained_refusal(call, answer_for(call, error), call.owner)
     call.real_at = project.services.real.wall_now()
@@ -52,12 +52,12 @@ def holding_webhooks(call: Call, call_next: CallNext) -> Response:
 
 
 MIDDLEWARES: Final = (
-    admitted,
+    admit_call,
     holding_webhooks,
-    journaled,
-    explained,
+    journal_call,
+    explain_call,
     idempotent,
-    rehearsed,
+    rehearse_call,
     known_query,
     faults,
 )

@@ -181,7 +181,7 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
 
 def faults(call: Call, call_next: CallNext) -> Response:
     """Apply the configured fault of a call, or the fault chosen by a rehearsal."""
-    fault = None if call.is_from_test else _matching(call) or call.rehearsed
+    fault = None if call.is_from_test else _match_fault(call) or call.rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
         return call_next(call)
     call.begin_waiting()
@@ -198,7 +198,7 @@ def faults(call: Call, call_next: CallNext) -> Response:
     return response
 
 
-def _matching(call: Call) -> Fault | None:
+def _match_fault(call: Call) -> Fault | None:
     """Find the configured fault of this call, and count the call."""
     project, request = call.project, call.request
     state = project.epoch.state
@@ -213,13 +213,13 @@ def _matching(call: Call) -> Fault | None:
 
 def _no_response(call: Call, end: Callable[[], None], lost_status: int | None) -> Response:
     call.notes.is_cut, call.notes.lost_status = True, lost_status
-    return Response(_ended(end))
+    return Response(_end_stream(end))
 
 
 def _pass_real_time(seconds: float) -> None:
     Event().wait(seconds)  # the only real-time wait; the fault requires it
 
 
-def _ended(end: Callable[[], None]) -> Iterator[bytes]:
+def _end_stream(end: Callable[[], None]) -> Iterator[bytes]:
     end()
     yield b""

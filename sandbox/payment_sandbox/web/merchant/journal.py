@@ -7,7 +7,7 @@ from flask import Response
 
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
-    MARGIN,
+    MASKING_MARGIN,
     PATH_LENGTH_MAX,
     JournalEntry,
     without_secret_headers,
@@ -17,11 +17,11 @@ from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import CallNext
 
-PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MARGIN
-BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MARGIN
+PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
+BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
 
-def journaled(call: Call, call_next: CallNext) -> Response:
+def journal_call(call: Call, call_next: CallNext) -> Response:
     """Write the journal entry, which is the cause of all changes of the call."""
     project = call.project
     journal = project.epoch.journal

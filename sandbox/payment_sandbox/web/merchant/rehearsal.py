@@ -8,7 +8,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import CallNext
 
 
-def rehearsed(call: Call, call_next: CallNext) -> Response:
+def rehearse_call(call: Call, call_next: CallNext) -> Response:
     """Count a step of the rehearsal, which may choose a fault and replace the order in the response."""
     project = call.project
     if call.is_from_test or project.epoch.rehearsal is NO_REHEARSAL:

@@ -155,7 +155,7 @@ def _typed_cents(call: Call, qr_request: QrRequest) -> Cents | None:
     return typed_euros(call.request.form["amount"].strip())
 
 
-def _why_closed(project: Project, qr_request: QrRequest) -> str | None:
+def _closed_reason(project: Project, qr_request: QrRequest) -> str | None:
     if project.now() >= qr_request.expires_at:
         return "expired"
     return "used" if qr_request.one_off and qr_request.scans else None
@@ -180,7 +180,7 @@ def _bounds(qr_request: QrRequest, language: Language) -> str:
 def _show(call: Call, project: Project, qr_request: QrRequest, error: str | None = None) -> Response:
     language = chosen_language(call, None)
     form_id = token_urlsafe(16)
-    closed = _why_closed(project, qr_request)
+    closed = _closed_reason(project, qr_request)
     body = call.site.render(
         "qr.html",
         page=None,

@@ -21,7 +21,7 @@ from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
-from payment_sandbox.web.placing import catch_up_first
+from payment_sandbox.web.placing import catch_up_call
 
 LANGUAGE_COOKIE: Final = "payment_language"
 TOKEN: Final = "token"
@@ -167,7 +167,7 @@ def find_project(call: Call, project_id: str) -> Project:
     project = call.site.registry.find_by_id(project_id)
     if project is None:
         raise Unknown("there is nothing at this address")
-    catch_up_first(call, project)
+    catch_up_call(call, project)
     call.owner = project
     return project
 

@@ -47,7 +47,7 @@ class CardForm(NamedTuple):
 
 def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False) -> CardForm:
     """Read the form; without typed card data, the selected test card pays, unless ``is_typed``."""
-    typed = {field: _typed(form, field) for field in ("number", "expiry", "cvc", "holder")}
+    typed = {field: _normalize(form, field) for field in ("number", "expiry", "cvc", "holder")}
     number = typed["number"].replace(" ", "").replace("-", "")
     if not any(typed.values()) and not is_typed:
         selected = CARDS.get(form.get("card", FRICTIONLESS))
@@ -62,7 +62,7 @@ def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False)
     return CardForm(None if errors else BY_NUMBER[number], errors)
 
 
-def _typed(form: Mapping[str, str], field: str) -> str:
+def _normalize(form: Mapping[str, str], field: str) -> str:
     """Return the text of a field with single spaces, as its pattern expects."""
     return " ".join(form.get(field, "").split())
 
@@ -235,12 +235,12 @@ def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Re
         BAD_REQUEST if errors else 200,
         errors=errors or {},
         panel=panel(page),
-        typed=_echoed(page) if errors else {},
+        typed=_values_to_echo(page) if errors else {},
         **{"look": LOOKS.get(kind, "pay"), **(more(page) if more is not None else {})},
     )
 
 
-def _echoed(page: PayerPage) -> Mapping[str, str]:
+def _values_to_echo(page: PayerPage) -> Mapping[str, str]:
     """Return the form values to show again, without those with digits, which could be card data."""
     return {name: text for name, text in page.call.request.form.items() if not any(map(str.isdecimal, text))}
 

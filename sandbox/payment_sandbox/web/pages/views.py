@@ -8,7 +8,7 @@ from flask import Response
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.operations.act import act as act_on_order
-from payment_sandbox.operations.attempts import offered
+from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.clock import change_clock
 from payment_sandbox.orders.actions import CUSTOMER, Action
@@ -61,7 +61,7 @@ def choices(page: PayerPage) -> list[MethodChoice]:
     """Return the methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
     settings = page.project.settings
     choices = []
-    for name in offered(settings, page.order):
+    for name in offered_methods(settings, page.order):
         method = BY_NAME[settings.method(name) or ""].capabilities
         hint = page.language.of(method.hint) if method.hint is not None else ""
         issuers = ISSUERS if method.has_issuers else ()
@@ -92,18 +92,18 @@ ENDINGS: Final = {
 ICONS: Final = {"paid": "paid", "authorized": "paid", "invoice": "paid", "refunded": "paid", "open": "open"}
 
 
-def ending(page: PayerPage) -> str:
+def outcome_prefix(page: PayerPage) -> str:
     """Return the prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     order = page.order
-    ending = ENDINGS.get(OrderStatus(order.status), "open")
-    if ending not in ("paid", "authorized"):
-        return ending
+    outcome_prefix = ENDINGS.get(OrderStatus(order.status), "open")
+    if outcome_prefix not in ("paid", "authorized"):
+        return outcome_prefix
     if order.refunds and refundable_cents(order) <= 0:
         return "refunded"
     newest = order.last_transaction
     if newest is not None and BY_NAME[newest.method].capabilities.page == INVOICE:
         return "invoice"
-    return "authorized" if newest is not None and newest.is_capturable else ending
+    return "authorized" if newest is not None and newest.is_capturable else outcome_prefix
 
 
 def icon(outcome: str) -> str:
@@ -152,8 +152,10 @@ def _redirect_without_choice(page: PayerPage) -> Response:
 
 
 def _show_result(page: PayerPage) -> Response:
-    outcome, webhooks = ending(page), _delivery_counts(page)
-    return show(page, "result", ending=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks)
+    outcome, webhooks = outcome_prefix(page), _delivery_counts(page)
+    return show(
+        page, "result", outcome_prefix=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks
+    )
 
 
 class DeliveryCounts(NamedTuple):
