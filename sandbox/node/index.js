@@ -1,5 +1,5 @@
 "use strict";
-// Drives the payment orders sandbox in tests, over its control API; index.d.ts says what each part does.
+// Drives the payment orders sandbox in tests, over its control API; index.d.ts documents each part.
 
 const { spawn } = require("node:child_process");
 const { randomUUID } = require("node:crypto");
@@ -8,13 +8,13 @@ const http = require("node:http");
 const https = require("node:https");
 const { tmpdir } = require("node:os");
 const path = require("node:path");
-const { setTimeout: pause } = require("node:timers/promises"); // fake timers of a test do not reach it
+const { setTimeout: pause } = require("node:timers/promises"); // unaffected by a test's fake timers
 
 const INSTALL =
   "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command that " +
-  "starts it, such as \"python3 payment-sandbox.pyz\", or SANDBOX_URL to the address of a running one).";
-const START_SECONDS = 120; // uvx and Docker may have to fetch it first
-const HANDLER_SECONDS = 5; // as long as the service waits for an answer
+  "starts it, such as \"python3 payment-sandbox.pyz\", or SANDBOX_URL to the address of a running server).";
+const START_SECONDS = 120; // uvx and Docker may have to fetch the sandbox first
+const HANDLER_SECONDS = 5; // the service's timeout for an answer
 const POLL_SECONDS = 10;
 
 class SandboxError extends Error {
@@ -37,7 +37,7 @@ async function start() {
   const running = process.env.SANDBOX_URL;
   if (running) return { url: running.replace(/\/+$/, ""), stop: async () => {} };
   const folder = fs.mkdtempSync(path.join(tmpdir(), "payment-sandbox-"));
-  fs.chmodSync(folder, 0o777); // a container's user writes there
+  fs.chmodSync(folder, 0o777); // the container's user writes to it
   try {
     return await serve(findCommand(folder), path.join(folder, "ready.json"));
   } finally {
@@ -45,7 +45,7 @@ async function start() {
   }
 }
 
-/** The command before "serve", and the ready file as the server sees it. */
+/** Find the command to put before "serve", and the path of the ready file for the server. */
 function findCommand(folder) {
   const own = path.join(folder, "ready.json");
   const given = process.env.SANDBOX_COMMAND?.match(/"[^"]*"|'[^']*'|\S+/g);
@@ -70,15 +70,15 @@ async function serve({ command, file }, ready) {
   let said = "";
   let ended;
   server.stderr.on("data", (text) => (said = (said + text).slice(-2000)));
-  server.on("error", (error) => (ended ??= error.code === "ENOENT" ? `there is no ${program}` : error.message));
-  server.on("exit", (code) => (ended ??= `it ended with ${code}: ${said.trim().split(/\s+/).join(" ")}`));
+  server.on("error", (error) => (ended ??= error.code === "ENOENT" ? `there is no program ${program}` : error.message));
+  server.on("exit", (code) => (ended ??= `it exited with code ${code}: ${said.trim().split(/\s+/).join(" ")}`));
   for (let waited = 0; !fs.existsSync(ready); waited += 0.02) {
     if (waited > START_SECONDS) server.kill();
     if (ended) throw new Error(`the sandbox did not start with "${command.join(" ")}": ${ended.replace(/\.$/, "")}. ${INSTALL}`);
     await pause(20);
   }
   const { url } = JSON.parse(fs.readFileSync(ready, "utf8"));
-  for (const each of [server, server.stdin, server.stderr]) each.unref(); // the tests' process may end
+  for (const each of [server, server.stdin, server.stderr]) each.unref(); // let the tests' process exit
   return { url, stop: () => stop(server) };
 }
 
@@ -86,11 +86,11 @@ async function stop(server) {
   started = undefined;
   if (server.exitCode !== null) return;
   server.ref();
-  server.stdin.end(); // it stops once this pipe is closed, also if this process is killed
+  server.stdin.end(); // the server stops once this pipe is closed, even if this process is killed
   await new Promise((ended) => server.once("exit", ended));
 }
 
-/** Send a request past whatever stands in for fetch in a test; the answer is {status, text}. */
+/** Send a request without fetch, which a test may have replaced; resolves to {status, text}. */
 function send(method, url, headers, body, { signal, seconds } = {}) {
   return new Promise((answered, failed) => {
     const { request } = url.startsWith("https:") ? https : http;
@@ -117,13 +117,13 @@ async function call(url, authorization, method, where, body, options) {
   });
   const data = parsed(answer.text);
   if (data === undefined || (answer.status >= 400 && !data.error?.type)) {
-    throw new Error(`no payment sandbox at ${url}: something else answered ${answer.status}${hint()}`);
+    throw new Error(`no payment sandbox at ${url}: another program answered ${answer.status}${hint()}`);
   }
   if (answer.status >= 400) throw new SandboxError(answer.status, data.error);
   return data;
 }
 
-const hint = () => (process.env.SANDBOX_URL ? "; unset SANDBOX_URL to start one for the tests" : "");
+const hint = () => (process.env.SANDBOX_URL ? "; unset SANDBOX_URL to start a sandbox for the tests" : "");
 
 function parsed(text) {
   try {
@@ -141,14 +141,14 @@ async function newProject(settings = {}, test) {
   return project;
 }
 
-/** Announce the project of a test to the rehearsal of its suite, if there is one. */
+/** Announce a test and its project to the rehearsal, if one is running. */
 async function announce(project, test) {
   if (!process.env.SANDBOX_REHEARSAL || !test) return;
   await rehearsal(project, { begins: test });
   watchCalls(project.url);
 }
 
-const calls = []; // of the shop with fetch in this process: method, path, and the code that makes the call
+const calls = []; // the shop's fetch calls in this process: method, path and stack
 
 function watchCalls(url) {
   calls.length = 0;
@@ -171,7 +171,7 @@ async function rehearsal(project, message) {
   return data;
 }
 
-/** The name of a test, as node:test, Mocha, Vitest and Jest know it. */
+/** Return the name of a test in node:test, Mocha, Vitest or Jest. */
 function nameOf(runner, given) {
   const state = () => globalThis.expect?.getState?.().currentTestName;
   return runner?.test?.fullTitle?.() ?? given?.fullName ?? withSuites(given?.task) ?? given?.name ?? state();
@@ -184,9 +184,9 @@ function withSuites(task) {
 }
 
 class Project {
-  #listening; // what ends the delivery of webhooks to a handler
-  #shop; // whose handler it is
-  #books; // tells what the shop believes
+  #listening; // stops the delivery of webhooks to the handler
+  #shop; // the shop of the handler
+  #books; // returns the shop's view of its purchases
   #jobs = new Map(); // the shop's jobs and their periods
 
   constructor(url, made) {
@@ -243,12 +243,12 @@ class Project {
 
   async deliverTo(handler, where = "/webhook") {
     await this.#listening?.();
-    const shop = this.#shop = typeof handler === "function" ? await served(handler) : fetched(handler);
+    const shop = this.#shop = typeof handler === "function" ? await serveHandler(handler) : wrapFetch(handler);
     const ending = new AbortController();
     const next = (timeout) =>
       this.call("POST", "/control/listener/next/", { listener, forward_to: shop.url + where, timeout }, { signal: ending.signal });
     const listener = randomUUID();
-    const first = await next(0); // from here on the server offers webhooks instead of sending them
+    const first = await next(0); // from now on, the server offers webhooks instead of sending them
     const listened = this.#forward(first, next, shop.deliver).catch((error) => {
       if (!ending.signal.aborted) process.emitWarning(`webhooks are no longer delivered: ${error.message}`);
     });
@@ -299,7 +299,7 @@ class Project {
   async explain(error) {
     const report = await this.report().catch((missing) => `the timeline could not be read: ${missing.message}`);
     const failed = error instanceof Error || error?.stack ? error : new Error(String(error), { cause: error });
-    const because = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone says nothing
+    const because = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone explains nothing
     const [before, message] = [failed.message, `${failed.message}${because}\n\n--- payment sandbox ---\n${report}\n`];
     const stack = String(failed.stack).replace(before, () => message);
     Object.defineProperty(failed, "message", { value: message, configurable: true, writable: true });
@@ -313,8 +313,8 @@ class Project {
   }
 }
 
-/** A shop that is a handler of node:http, such as an application of Express. */
-async function served(handler) {
+/** Serve a shop that is a node:http handler, such as an Express application. */
+async function serveHandler(handler) {
   const server = http.createServer(async (request, response) => {
     try {
       await handler(request, response);
@@ -340,8 +340,8 @@ async function served(handler) {
   return { url, deliver, page, close };
 }
 
-/** A shop with a method fetch, such as an application of Hono, or {fetch: POST}. */
-function fetched(shop) {
+/** Wrap a shop with a fetch method, such as a Hono application or {fetch: POST}. */
+function wrapFetch(shop) {
   const deliver = async ({ url, headers, body }) => {
     try {
       const response = await shop.fetch(new Request(url, { method: "POST", headers, body }));
