@@ -24,7 +24,8 @@ def test_it_has_what_agents_look_for(skill: str) -> None:
     steps = re.split(r"^## (?=\d\. )", text, flags=re.MULTILINE)[1:]
     assert [step[0] for step in steps] == list("12345")
     assert all("**Check:**" in step for step in steps)
-    never = text.partition("## What must never be done\n")[2].partition("\n## ")[0]
+    never = text.partition("## Don'ts\n")[2].partition("\n## ")[0]
+    assert never
     assert all(line.startswith(("- Never ", "  ")) for line in never.strip().splitlines())
 
 

@@ -26,5 +26,5 @@ def test_a_task_that_fails_is_a_failed_webhook(sandbox, monkeypatch):
     sandbox.act(order_id)
     assert "401" in sandbox.timeline()
     monkeypatch.setenv("PAYMENTS_KEY", sandbox.api_key)
-    sandbox.clock.advance("PT2M")  # the webhook comes again
+    sandbox.clock.advance("PT2M")  # the webhook is retried
     assert order_id in shop.paid

@@ -19,7 +19,7 @@ class Sale(Base):
 
 
 class Payments:
-    """The shop's way to the payment service."""
+    """The shop's client of the payment service."""
 
     def __init__(self, base_url, api_key, session=None):
         self.base_url = base_url

@@ -5,7 +5,7 @@ from shop import Payments, Sale, make_app
 @pytest.fixture
 def app(payment_sandbox):
     payments = Payments(payment_sandbox.base_url, payment_sandbox.api_key, payment_sandbox.session)
-    app = make_app("sqlite://", payments)  # in memory, and so on this thread only
+    app = make_app("sqlite://", payments)  # in memory, so visible on this thread only
     payment_sandbox.deliver_to(app)
     return app
 

@@ -12,7 +12,7 @@ final class ShopTest extends TestCase
 
     protected function setUp(): void
     {
-        $sandbox = $this->paymentSandbox(); // a project of its own for each test
+        $sandbox = $this->paymentSandbox(); // each test has its own project
         $this->shop = new Shop($sandbox->url, $sandbox->apiKey);
         $sandbox->deliverTo(fn (Webhook $webhook) => $this->shop->onWebhook($webhook->body));
     }
