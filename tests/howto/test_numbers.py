@@ -62,7 +62,7 @@ SENTENCES: list[tuple[str, str]] = [
         f"`max_events`, by default {EVENTS_MAX:,}, and `timeout` in real seconds, by default {TIMEOUT_SECONDS:.0f}",
     ),
     ("time", f"for up to {FURTHER_MAX} more that handlers cause"),
-    ("webhooks", f"a time-out ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
+    ("webhooks", f"a timeout ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
     ("webhooks", f"After the {ORDINALS[DELIVERIES_MAX]} failed attempt"),
     ("troubleshooting", f"no answer within {ANSWER_SECONDS:.0f} seconds"),
     ("rehearsal", f"for all variations together; {BUDGET_SECONDS:.0f} seconds by default"),
