@@ -48,7 +48,7 @@ def test_its_shop_survives_its_last_step(skill: str, tmp_path: Path) -> None:
     ran = run_command(command, tmp_path)
     assert "no findings" in ran.stdout, ran.stdout[-3000:]
     assert ran.returncode == 0
-    job = '    payment_sandbox.every("PT1H", shop.look_at_open_orders)\n'
+    job = '    payment_sandbox.every("PT1H", shop.check_open_orders)\n'
     assert job in plain
     test.write_text(plain.replace(job, ""))
     ran = run_command(command, tmp_path)

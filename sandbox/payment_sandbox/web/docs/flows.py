@@ -190,7 +190,7 @@ FLOWS: Final[Mapping[str, Script]] = {
     "bank-transfer": Script("The money of a transfer arrives two days later", _bank_transfer, "live"),
     "bank-qr": Script("A payer scans a QR code and pays", _bank_qr),
     "refunds": Script("A part is refunded; more than the rest is refused", _refunds),
-    "webhooks": Script("A webhook is answered with an error and tried again", _webhooks),
+    "webhooks": Script("A webhook is answered with an error and retried", _webhooks),
 }
 
 

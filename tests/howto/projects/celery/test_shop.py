@@ -20,7 +20,7 @@ def test_a_paid_order(sandbox):
     sandbox.review().assert_clean()
 
 
-def test_a_task_that_fails_is_a_failed_webhook(sandbox, monkeypatch):
+def test_a_failed_task_fails_the_webhook(sandbox, monkeypatch):
     monkeypatch.setenv("PAYMENTS_KEY", "expired")
     order_id = sandbox.client.call("POST", "/v1/orders/", ORDER)["id"]
     sandbox.act(order_id)

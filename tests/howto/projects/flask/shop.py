@@ -40,7 +40,7 @@ def make_app(database_url, payments):
     app.database = database = scoped_session(sessionmaker(engine, class_=Session))
 
     @app.teardown_appcontext
-    def give_back(error):
+    def close_session(error):
         database.remove()
 
     @app.post("/checkout")

@@ -16,7 +16,7 @@ test("a paid order is shipped", withShop(async (shop, sandbox) => {
   assert.ok(shop.shipped.has(order.id));
 }));
 
-test("an order that nobody pays expires and is not shipped", withShop(async (shop, sandbox) => {
+test("an unpaid order expires and is not shipped", withShop(async (shop, sandbox) => {
   const order = await shop.checkout(1295);
   await sandbox.advance("PT30M");
   assert.equal((await sandbox.order(order.id)).status, "expired");

@@ -24,7 +24,7 @@ final class ShopTest extends TestCase
         $this->assertArrayHasKey($id, $this->shop->shipped);
     }
 
-    public function testAnOrderThatNobodyPaysExpires(): void
+    public function testAnUnpaidOrderExpires(): void
     {
         $id = $this->shop->checkout(1295);
         $this->paymentSandbox()->advance('PT30M');
@@ -32,7 +32,7 @@ final class ShopTest extends TestCase
         $this->assertSame([], $this->shop->shipped);
     }
 
-    public function testAWebhookThatFailsComesAgain(): void
+    public function testAFailedWebhookIsRetried(): void
     {
         $this->paymentSandbox()->faults(['webhooks' => [['when' => ['attempt' => 1], 'then' => ['answer' => 503]]]]);
         $id = $this->shop->checkout(1295);
