@@ -17,13 +17,13 @@ export function newProject(settings?: Settings, test?: string): Promise<Project>
  * Wraps a test of any runner: the test gets its own project, and a failure ends with the project's timeline and
  * the findings of the review. The runner's arguments follow the project: `sandboxed(async (sandbox, t) => ...)`.
  */
-export function sandboxed<Given extends unknown[]>(
-  test: (sandbox: Project, ...given: Given) => unknown,
-): (...given: Given) => Promise<void>;
-export function sandboxed<Given extends unknown[]>(
+export function sandboxed<Args extends unknown[]>(
+  test: (sandbox: Project, ...args: Args) => unknown,
+): (...args: Args) => Promise<void>;
+export function sandboxed<Args extends unknown[]>(
   settings: Settings,
-  test: (sandbox: Project, ...given: Given) => unknown,
-): (...given: Given) => Promise<void>;
+  test: (sandbox: Project, ...args: Args) => unknown,
+): (...args: Args) => Promise<void>;
 
 /** A refusal by the sandbox, such as 409 RefundExceedsCaptured. */
 export class SandboxError extends Error {
@@ -104,7 +104,7 @@ export interface Settings extends Json {
 }
 
 export type Action =
-  | { actor: "customer"; action: "visit" | "pay" | "cancel" | "fail" | "choose"; [more: string]: unknown }
+  | { actor: "customer"; action: "visit" | "pay" | "cancel" | "fail" | "choose"; [option: string]: unknown }
   | { actor: "bank"; action: "credit"; amount?: number }
   | { actor: "screening"; action: "approve" | "decline" | "error"; reason?: string }
   | { actor: "processor"; action: "settle" | "fail" };

@@ -48,8 +48,8 @@ async function start() {
 /** Find the command to put before "serve", and the path of the ready file for the server. */
 function findCommand(folder) {
   const own = path.join(folder, "ready.json");
-  const given = process.env.SANDBOX_COMMAND?.match(/"[^"]*"|'[^']*'|\S+/g);
-  if (given) return { command: given.map((word) => word.replace(/^(["'])(.*)\1$/, "$2")), file: own };
+  const configured = process.env.SANDBOX_COMMAND?.match(/"[^"]*"|'[^']*'|\S+/g);
+  if (configured) return { command: configured.map((word) => word.replace(/^(["'])(.*)\1$/, "$2")), file: own };
   if (isInstalled("payment-sandbox")) return { command: ["payment-sandbox"], file: own };
   if (isInstalled("uvx")) return { command: ["uvx", "--from", "payment-sandbox[server]", "payment-sandbox"], file: own };
   if (!isInstalled("docker")) throw new Error(`payment-sandbox is not installed. ${INSTALL}`);
@@ -58,23 +58,23 @@ function findCommand(folder) {
 }
 
 function isInstalled(program) {
-  const endings = process.platform === "win32" ? [".exe", ".cmd"] : [""];
+  const extensions = process.platform === "win32" ? [".exe", ".cmd"] : [""];
   const folders = (process.env.PATH ?? "").split(path.delimiter).filter(Boolean);
-  return folders.some((folder) => endings.some((ending) => fs.existsSync(path.join(folder, program + ending))));
+  return folders.some((folder) => extensions.some((extension) => fs.existsSync(path.join(folder, program + extension))));
 }
 
 async function serve({ command, file }, ready) {
   const [program, ...rest] = command;
   const options = ["serve", "--port", "0", "--quiet", "--stop-with-stdin", "--ready-file", file];
   const server = spawn(program, [...rest, ...options], { stdio: ["pipe", "ignore", "pipe"] });
-  let said = "";
-  let ended;
-  server.stderr.on("data", (text) => (said = (said + text).slice(-2000)));
-  server.on("error", (error) => (ended ??= error.code === "ENOENT" ? `there is no program ${program}` : error.message));
-  server.on("exit", (code) => (ended ??= `it exited with code ${code}: ${said.trim().split(/\s+/).join(" ")}`));
+  let errors = "";
+  let exitReason;
+  server.stderr.on("data", (text) => (errors = (errors + text).slice(-2000)));
+  server.on("error", (error) => (exitReason ??= error.code === "ENOENT" ? `there is no program ${program}` : error.message));
+  server.on("exit", (code) => (exitReason ??= `it exited with code ${code}: ${errors.trim().split(/\s+/).join(" ")}`));
   for (let waited = 0; !fs.existsSync(ready); waited += 0.02) {
     if (waited > START_SECONDS) server.kill();
-    if (ended) throw new Error(`the sandbox did not start with "${command.join(" ")}": ${ended.replace(/\.$/, "")}. ${INSTALL}`);
+    if (exitReason) throw new Error(`the sandbox did not start with "${command.join(" ")}": ${exitReason.replace(/\.$/, "")}. ${INSTALL}`);
     await pause(20);
   }
   const { url } = JSON.parse(fs.readFileSync(ready, "utf8"));
@@ -87,35 +87,35 @@ async function stop(server) {
   if (server.exitCode !== null) return;
   server.ref();
   server.stdin.end(); // the server stops once this pipe is closed, even if this process is killed
-  await new Promise((ended) => server.once("exit", ended));
+  await new Promise((resolve) => server.once("exit", resolve));
 }
 
 /** Send a request without fetch, which a test may have replaced; resolves to {status, text}. */
 function send(method, url, headers, body, { signal, seconds } = {}) {
-  return new Promise((answered, failed) => {
+  return new Promise((resolve, reject) => {
     const { request } = url.startsWith("https:") ? https : http;
-    const sent = request(url, { method, headers, signal, timeout: seconds && seconds * 1000 }, async (response) => {
+    const outgoing = request(url, { method, headers, signal, timeout: seconds && seconds * 1000 }, async (response) => {
       try {
         let text = "";
         for await (const part of response.setEncoding("utf8")) text += part;
-        answered({ status: response.statusCode, text });
+        resolve({ status: response.statusCode, text });
       } catch (error) {
-        failed(error);
+        reject(error);
       }
     });
-    sent.on("error", failed);
-    sent.on("timeout", () => sent.destroy(new Error(`no response in ${seconds} s`)));
-    sent.end(body);
+    outgoing.on("error", reject);
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`no response in ${seconds} s`)));
+    outgoing.end(body);
   });
 }
 
-async function call(url, authorization, method, where, body, options) {
+async function call(url, authorization, method, path, body, options) {
   const text = body === undefined ? undefined : JSON.stringify(body);
   const length = text === undefined ? {} : { "Content-Length": Buffer.byteLength(text), "Content-Type": "application/json" };
-  const answer = await send(method, url + where, { Authorization: authorization, ...length }, text, options).catch((error) => {
+  const answer = await send(method, url + path, { Authorization: authorization, ...length }, text, options).catch((error) => {
     throw options?.signal?.aborted ? error : new Error(`no payment sandbox at ${url}: ${error.message}${hint()}`);
   });
-  const data = parsed(answer.text);
+  const data = parseJson(answer.text);
   if (data === undefined || (answer.status >= 400 && !data.error?.type)) {
     throw new Error(`no payment sandbox at ${url}: another program answered ${answer.status}${hint()}`);
   }
@@ -125,7 +125,7 @@ async function call(url, authorization, method, where, body, options) {
 
 const hint = () => (process.env.SANDBOX_URL ? "; unset SANDBOX_URL to start a sandbox for the tests" : "");
 
-function parsed(text) {
+function parseJson(text) {
   try {
     return JSON.parse(text || "{}");
   } catch {
@@ -152,29 +152,29 @@ const calls = []; // the shop's fetch calls in this process: method, path and st
 
 function watchCalls(url) {
   calls.length = 0;
-  if (globalThis.fetch?.watches) return;
-  const ask = globalThis.fetch;
+  if (globalThis.fetch?.isWatched) return;
+  const originalFetch = globalThis.fetch;
   globalThis.fetch = (input, init) => {
     const address = String(input?.url ?? input);
     const method = (init?.method ?? input?.method ?? "GET").toUpperCase();
     if (address.startsWith(url)) calls.push([method, new URL(address).pathname, new Error("").stack]);
-    return ask(input, init);
+    return originalFetch(input, init);
   };
-  globalThis.fetch.watches = true;
+  globalThis.fetch.isWatched = true;
 }
 
 async function rehearsal(project, message) {
   const body = JSON.stringify({ project_id: project.projectId, ...message });
   const answer = await send("POST", process.env.SANDBOX_REHEARSAL, { "Content-Length": Buffer.byteLength(body) }, body);
-  const data = parsed(answer.text);
+  const data = parseJson(answer.text);
   if (answer.status !== 200 || data === undefined) throw new Error(`the rehearsal answered ${answer.status}: ${answer.text}`);
   return data;
 }
 
 /** Return the name of a test in node:test, Mocha, Vitest or Jest. */
-function nameOf(runner, given) {
+function testName(context, argument) {
   const state = () => globalThis.expect?.getState?.().currentTestName;
-  return runner?.test?.fullTitle?.() ?? given?.fullName ?? withSuites(given?.task) ?? given?.name ?? state();
+  return context?.test?.fullTitle?.() ?? argument?.fullName ?? withSuites(argument?.task) ?? argument?.name ?? state();
 }
 
 function withSuites(task) {
@@ -189,13 +189,13 @@ class Project {
   #books; // returns the shop's view of its purchases
   #jobs = new Map(); // the shop's jobs and their periods
 
-  constructor(url, made) {
-    Object.assign(this, { url, apiKey: made.api_key, projectId: made.project_id, merchantId: made.merchant_id });
+  constructor(url, created) {
+    Object.assign(this, { url, apiKey: created.api_key, projectId: created.project_id, merchantId: created.merchant_id });
   }
 
-  call(method, where, body, options) {
+  call(method, path, body, options) {
     const authorization = `Basic ${Buffer.from(`${this.apiKey}:`).toString("base64")}`;
-    return call(this.url, authorization, method, where, body, options);
+    return call(this.url, authorization, method, path, body, options);
   }
 
   async act(orderId, action) {
@@ -241,20 +241,20 @@ class Project {
     return (await this.call("GET", "/control/report/")).text;
   }
 
-  async deliverTo(handler, where = "/webhook") {
+  async deliverTo(handler, path = "/webhook") {
     await this.#listening?.();
     const shop = this.#shop = typeof handler === "function" ? await serveHandler(handler) : wrapFetch(handler);
-    const ending = new AbortController();
+    const controller = new AbortController();
     const next = (timeout) =>
-      this.call("POST", "/control/listener/next/", { listener, forward_to: shop.url + where, timeout }, { signal: ending.signal });
+      this.call("POST", "/control/listener/next/", { listener, forward_to: shop.url + path, timeout }, { signal: controller.signal });
     const listener = randomUUID();
     const first = await next(0); // from now on, the server offers webhooks instead of sending them
-    const listened = this.#forward(first, next, shop.deliver).catch((error) => {
-      if (!ending.signal.aborted) process.emitWarning(`webhooks are no longer delivered: ${error.message}`);
+    const forwarding = this.#forward(first, next, shop.deliver).catch((error) => {
+      if (!controller.signal.aborted) process.emitWarning(`webhooks are no longer delivered: ${error.message}`);
     });
     this.#listening = async () => {
-      ending.abort();
-      await listened;
+      controller.abort();
+      await forwarding;
       shop.close();
     };
   }
@@ -271,8 +271,8 @@ class Project {
     if (!process.env.SANDBOX_REHEARSAL) return;
     const failure = error === undefined ? null : `${error?.name ?? "Error"}: ${error?.message ?? error}`;
     const jobs = Object.fromEntries([...this.#jobs].map(([name, { period }]) => [name, period]));
-    const can = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs, calls };
-    let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...can });
+    const capabilities = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs, calls };
+    let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...capabilities });
     while (question.ask) question = await rehearsal(this, await this.#answer(question));
   }
 
@@ -281,8 +281,8 @@ class Project {
       if (ask === "job") return { job: void (await this.#jobs.get(job).job()) ?? null };
       return ask === "books" ? { books: await this.#books() } : { page: await this.#shop.page(url) };
     } catch (error) {
-      const isWrong = error?.code === "ERR_ASSERTION" || error?.name === "AssertionError" || error?.matcherResult !== undefined;
-      return { [isWrong ? "wrong" : "error"]: `${isWrong ? "" : `${error?.name}: `}${error?.message ?? error}` };
+      const isAssertion = error?.code === "ERR_ASSERTION" || error?.name === "AssertionError" || error?.matcherResult !== undefined;
+      return { [isAssertion ? "wrong" : "error"]: `${isAssertion ? "" : `${error?.name}: `}${error?.message ?? error}` };
     }
   }
 
@@ -297,10 +297,10 @@ class Project {
   }
 
   async explain(error) {
-    const report = await this.report().catch((missing) => `the timeline could not be read: ${missing.message}`);
+    const report = await this.report().catch((problem) => `the timeline could not be read: ${problem.message}`);
     const failed = error instanceof Error || error?.stack ? error : new Error(String(error), { cause: error });
-    const because = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone explains nothing
-    const [before, message] = [failed.message, `${failed.message}${because}\n\n--- payment sandbox ---\n${report}\n`];
+    const cause = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone explains nothing
+    const [before, message] = [failed.message, `${failed.message}${cause}\n\n--- payment sandbox ---\n${report}\n`];
     const stack = String(failed.stack).replace(before, () => message);
     Object.defineProperty(failed, "message", { value: message, configurable: true, writable: true });
     Object.defineProperty(failed, "stack", { value: stack, configurable: true, writable: true });
@@ -364,11 +364,11 @@ function pathOf(address) {
 
 function sandboxed(settings, test) {
   if (typeof settings === "function") [settings, test] = [{}, settings];
-  return async function (...given) {
-    const project = await newProject(settings, nameOf(this, given[0]));
+  return async function (...args) {
+    const project = await newProject(settings, testName(this, args[0]));
     let failure;
     try {
-      return await test.call(this, project, ...given);
+      return await test.call(this, project, ...args);
     } catch (error) {
       failure = { name: error?.name ?? "Error", message: error?.message ?? String(error), stack: error?.stack };
       throw await project.explain(error);

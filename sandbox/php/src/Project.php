@@ -36,8 +36,8 @@ final class Project
     public static function create(array $settings = [], ?string $test = null): self
     {
         $server = new self(Server::url(), '');
-        $made = $server->call('POST', '/control/projects/', ['clock' => 'frozen'] + $settings);
-        $project = new self($server->url, $made['api_key'], $made['project_id']);
+        $created = $server->call('POST', '/control/projects/', ['clock' => 'frozen'] + $settings);
+        $project = new self($server->url, $created['api_key'], $created['project_id']);
         if (Server::isShared()) {
             register_shutdown_function($project->close(...));
         }
@@ -68,12 +68,12 @@ final class Project
         try {
             do {
                 if ($poll === null && $this->handler !== null) {
-                    $poll = $this->prepare("$this->url/control/listener/next/", 'POST', $this->listening(self::POLL_SECONDS));
+                    $poll = $this->prepare("$this->url/control/listener/next/", 'POST', $this->pollBody(self::POLL_SECONDS));
                     curl_multi_add_handle($multi, $poll);
                 }
                 curl_multi_exec($multi, $running);
                 curl_multi_select($multi, 0.005); // short, because some steps of curl wait for no socket
-                [$poll, $isDone] = $this->progress($multi, $call, $poll);
+                [$poll, $isDone] = $this->collectAnswers($multi, $call, $poll);
             } while (!$isDone);
             return $this->answer($call);
         } finally {
@@ -173,7 +173,7 @@ final class Project
     {
         $this->forwardTo = "http://127.0.0.1$path";
         $this->handler = $handler;
-        $this->deliver($this->direct('POST', '/control/listener/next/', $this->listening(0)));
+        $this->deliver($this->direct('POST', '/control/listener/next/', $this->pollBody(0)));
     }
 
     /**
@@ -209,8 +209,8 @@ final class Project
             return;
         }
         $jobs = (object) array_map(fn (array $job): string => $job[0], $this->jobs);
-        $can = ['books' => $this->books !== null, 'jobs' => $jobs];
-        $question = $this->rehearsal(['ends' => $failure, 'stack' => $failure] + $can);
+        $capabilities = ['books' => $this->books !== null, 'jobs' => $jobs];
+        $question = $this->rehearsal(['ends' => $failure, 'stack' => $failure] + $capabilities);
         while (($question['ask'] ?? null) !== null) {
             $question = $this->rehearsal($this->answerQuestion($question));
         }
@@ -228,9 +228,9 @@ final class Project
                 return ['job' => null];
             }
             return ['books' => $this->books === null ? [] : array_values(($this->books)())];
-        } catch (\Throwable $failed) {
-            $isWrong = $failed instanceof \AssertionError || is_a($failed, 'PHPUnit\Framework\AssertionFailedError');
-            return $isWrong ? ['wrong' => $failed->getMessage()] : ['error' => get_class($failed) . ": {$failed->getMessage()}"];
+        } catch (\Throwable $error) {
+            $isAssertion = $error instanceof \AssertionError || is_a($error, 'PHPUnit\Framework\AssertionFailedError');
+            return $isAssertion ? ['wrong' => $error->getMessage()] : ['error' => get_class($error) . ": {$error->getMessage()}"];
         }
     }
 
@@ -249,8 +249,8 @@ final class Project
     {
         try {
             $report = $this->report();
-        } catch (\RuntimeException $missing) {
-            $report = "the timeline could not be read: {$missing->getMessage()}";
+        } catch (\RuntimeException $problem) {
+            $report = "the timeline could not be read: {$problem->getMessage()}";
         }
         $message = new \ReflectionProperty($failure instanceof \Error ? \Error::class : \Exception::class, 'message');
         $message->setValue($failure, rtrim($failure->getMessage()) . "\n\n--- payment sandbox ---\n$report\n");
@@ -268,21 +268,21 @@ final class Project
     }
 
     /** @return array<string, mixed> */
-    private function listening(int $timeout): array
+    private function pollBody(int $timeout): array
     {
         return ['listener' => $this->listener, 'forward_to' => $this->forwardTo, 'timeout' => $timeout];
     }
 
     /** @return array{\CurlHandle|null, bool} the poll if it continues, and whether the call is answered */
-    private function progress(\CurlMultiHandle $multi, \CurlHandle $call, ?\CurlHandle $poll): array
+    private function collectAnswers(\CurlMultiHandle $multi, \CurlHandle $call, ?\CurlHandle $poll): array
     {
         $isDone = false;
-        while (($ended = curl_multi_info_read($multi)) !== false) {
-            if ($ended['handle'] === $poll) {
+        while (($completed = curl_multi_info_read($multi)) !== false) {
+            if ($completed['handle'] === $poll) {
                 curl_multi_remove_handle($multi, $poll);
                 $this->deliver($this->answer($poll));
                 $poll = null;
-            } elseif ($ended['handle'] === $call) {
+            } elseif ($completed['handle'] === $call) {
                 $isDone = true;
             }
         }
@@ -308,8 +308,8 @@ final class Project
         try {
             $status = $handler($webhook);
             return ['status' => is_int($status) ? $status : 204];
-        } catch (\Throwable $failed) {
-            return ['status' => 500, 'body' => substr((string) $failed, 0, 4096)];
+        } catch (\Throwable $error) {
+            return ['status' => 500, 'body' => substr((string) $error, 0, 4096)];
         }
     }
 

@@ -80,20 +80,20 @@ final class Server
         $options = ['serve', '--port', '0', '--quiet', '--stop-with-stdin', '--ready-file', $file];
         $streams = [['pipe', 'r'], ['file', "$folder/output", 'w'], ['file', "$folder/errors", 'w']];
         $server = @proc_open([...$command, ...$options], $streams, $pipes);
-        $ended = $server === false ? "there is no program $command[0]" : null;
-        for ($waited = 0.0; $ended === null && !is_file("$folder/ready.json"); $waited += 0.02) {
+        $problem = $server === false ? "there is no program $command[0]" : null;
+        for ($waited = 0.0; $problem === null && !is_file("$folder/ready.json"); $waited += 0.02) {
             usleep(20_000);
             $status = proc_get_status($server);
             if (!$status['running']) {
-                $said = preg_replace('/\s+/', ' ', trim((string) file_get_contents("$folder/errors")));
-                $ended = $status['exitcode'] === self::NO_PROGRAM ? "there is no program $command[0]" : "it exited with code {$status['exitcode']}: $said";
+                $errors = preg_replace('/\s+/', ' ', trim((string) file_get_contents("$folder/errors")));
+                $problem = $status['exitcode'] === self::NO_PROGRAM ? "there is no program $command[0]" : "it exited with code {$status['exitcode']}: $errors";
             } elseif ($waited > self::START_SECONDS) {
-                $ended = 'it did not become ready';
+                $problem = 'it did not become ready';
             }
         }
-        if ($ended !== null || $server === false) {
-            $shown = implode(' ', $command);
-            throw new \RuntimeException("the sandbox did not start with \"$shown\": " . rtrim((string) $ended, '.') . '. ' . self::INSTALL);
+        if ($problem !== null || $server === false) {
+            $shownCommand = implode(' ', $command);
+            throw new \RuntimeException("the sandbox did not start with \"$shownCommand\": " . rtrim((string) $problem, '.') . '. ' . self::INSTALL);
         }
         register_shutdown_function(function () use ($server, $pipes): void {
             fclose($pipes[0]); // the server stops once this pipe is closed, even if this process is killed

@@ -16,7 +16,7 @@ trait UsesPaymentSandbox
     /** @param array<string, mixed> $settings of the project, which the first call in a test creates */
     protected function paymentSandbox(array $settings = []): Project
     {
-        return $this->paymentSandbox ??= Project::create($settings, static::class . '::' . $this->nameOfTest());
+        return $this->paymentSandbox ??= Project::create($settings, static::class . '::' . $this->currentTestName());
     }
 
     /**
@@ -28,17 +28,17 @@ trait UsesPaymentSandbox
     protected function endRehearsedTest(): void
     {
         if ($this->paymentSandbox !== null && Project::isRehearsed()) {
-            $this->paymentSandbox->ended($this->failureOfTest());
+            $this->paymentSandbox->ended($this->currentFailure());
         }
     }
 
-    private function nameOfTest(): string
+    private function currentTestName(): string
     {
         return method_exists($this, 'nameWithDataSet') ? $this->nameWithDataSet() : $this->getName();
     }
 
     /** Return the message of the test's failure, if any: PHPUnit 10 and later have it in a status object. */
-    private function failureOfTest(): ?string
+    private function currentFailure(): ?string
     {
         if (!method_exists($this, 'status')) {
             return $this->getStatus() > 2 ? 'the test fails: ' . $this->getStatusMessage() : null;
