@@ -20,7 +20,7 @@ install = $(1)/pip install --quiet --disable-pip-version-check $(2)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 TOO_OLD := The sandbox needs Python 3.11 or newer, and $(PYTHON) is not; try: make $(MAKECMDGOALS) PYTHON=python3.12
 
-define environment  # one that was begun and not completed, and so has no stamp, is made anew
+define environment  # an incomplete environment has no stamp, and is recreated
 @$(PYTHON) -c '$(NEW_ENOUGH)' || { echo '$(TOO_OLD)' >&2; exit 1; }
 $(PYTHON) -m venv $(if $(wildcard $(1)/*.stamp),,--clear) $(1)
 endef
@@ -47,15 +47,15 @@ endef
 run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090, ARGS="--tls"
 	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
-test: .venv/develop.stamp  ## Run the tests that are fast, which try every feature
+test: .venv/develop.stamp  ## Run the fast tests, which cover every feature
 	$(BIN)/pytest $(PARALLEL)
 
 prove: export DAY := $(DAY)
-prove: .venv/develop.stamp  ## Run the tests that take long: containers, attacks, mistakes, builds, the mutants of the day
+prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded bugs, builds, the mutants of the day
 	$(BIN)/pytest $(PARALLEL) -m prove
 	$(BIN)/python -m tests.mutants --sample 12 --seed $(DAY)
 
-lowest: .venv-lowest/develop.stamp  ## Run every test with the lowest versions of the dependencies
+lowest: .venv-lowest/develop.stamp  ## Run all tests with the lowest supported versions of the dependencies
 	$(LOWEST)/pytest $(PARALLEL) -m ""
 
 check: .venv/develop.stamp  ## Check format, lint, types and import contracts, and run the fast tests
@@ -65,32 +65,32 @@ check: .venv/develop.stamp  ## Check format, lint, types and import contracts, a
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest $(PARALLEL)
 
-fmt: .venv/develop.stamp  ## Format, and fix what can be fixed automatically
+fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/develop.stamp  ## Run benchmarks, as ratios to a reference measured in the same run
+bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measured in the same run
 	$(BIN)/python -m tests.bench
 
-profile: .venv/develop.stamp  ## Show where the time of a read and a creation goes
+profile: .venv/develop.stamp  ## Profile the read and the creation of an order
 	$(BIN)/python -m tests.bench.profile
 
-attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report what it withstood
+attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results
 	$(BIN)/python -m tests.attack
 
-rehearse: .venv/develop.stamp  ## Plant 32 mistakes in the worked example, and check that a rehearsal finds each
+rehearse: .venv/develop.stamp  ## Seed 32 bugs in the worked example, and check that a rehearsal finds each
 	$(BIN)/python -m tests.rehearsal.planting
 
-agents: .venv/develop.stamp  ## Begin ten tasks for coding agents in a new folder, or grade it; SOLUTIONS=folder
+agents: .venv/develop.stamp  ## Prepare ten tasks for coding agents in a new folder, or grade their solutions; SOLUTIONS=folder
 	$(BIN)/python -m tests.agents $(SOLUTIONS)
 
-screenshots: .venv/develop.stamp  ## Take the pictures in the README anew
+screenshots: .venv/develop.stamp  ## Retake the screenshots in the README
 	$(BIN)/python -m tests.screenshots
 
-mutants: .venv/develop.stamp  ## Break rules of the ledger, one by one; their tests must see it; ARGS=CAP-04
+mutants: .venv/develop.stamp  ## Break the rules of the ledger one at a time; a test must fail for each; ARGS=CAP-04
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
+rules: .venv/develop.stamp  ## List the fidelity rules without a test
 	$(BIN)/python -m tests.rules
 
 .venv-dist/stamp: requirements-dev.lock

@@ -1,31 +1,31 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**
- * Starts a sandbox, or finds a running one: at SANDBOX_URL; with the command in SANDBOX_COMMAND; with
- * `payment-sandbox`, `uvx` or `docker` on the PATH, in this order. It is one for all tests of this process,
- * and stops with it.
+ * Starts the sandbox, unless SANDBOX_URL is the address of a running one: with the command in SANDBOX_COMMAND, or
+ * with `payment-sandbox`, `uvx` or `docker` from the PATH, in this order. All tests of this process share the server,
+ * which stops with the process.
  */
 export function startSandbox(): Promise<{ readonly url: string; stop(): Promise<void> }>;
 
 /**
- * Makes a project with a key, a frozen clock and orders of its own; `close` it at the end of the test. With the
- * name of the test, `payment-sandbox rehearse` knows it; call `ended` at its end.
+ * Creates a project with its own key, frozen clock and orders; `close` it at the end of the test. For
+ * `payment-sandbox rehearse`, give the name of the test, and call `ended` at the end of the test.
  */
 export function newProject(settings?: Settings, test?: string): Promise<Project>;
 
 /**
- * Wraps a test of any runner: it gets a project of its own, and its failure ends with the project's timeline
- * and the findings of the review. What the runner gives follows: `sandboxed(async (sandbox, t) => ...)`.
+ * Wraps a test of any runner: the test gets its own project, and a failure ends with the project's timeline and
+ * the findings of the review. The runner's arguments follow the project: `sandboxed(async (sandbox, t) => ...)`.
  */
-export function sandboxed<Given extends unknown[]>(
-  test: (sandbox: Project, ...given: Given) => unknown,
-): (...given: Given) => Promise<void>;
-export function sandboxed<Given extends unknown[]>(
+export function sandboxed<Args extends unknown[]>(
+  test: (sandbox: Project, ...args: Args) => unknown,
+): (...args: Args) => Promise<void>;
+export function sandboxed<Args extends unknown[]>(
   settings: Settings,
-  test: (sandbox: Project, ...given: Given) => unknown,
-): (...given: Given) => Promise<void>;
+  test: (sandbox: Project, ...args: Args) => unknown,
+): (...args: Args) => Promise<void>;
 
-/** What the sandbox refused, such as 409 RefundExceedsCaptured. */
+/** A refusal by the sandbox, such as 409 RefundExceedsCaptured. */
 export class SandboxError extends Error {
   readonly status: number;
   readonly type: string;
@@ -43,47 +43,47 @@ export interface Project {
   readonly projectId: string;
   readonly merchantId: string;
 
-  /** Makes any call of the merchant API or the control API. Throws a SandboxError if it is refused. */
+  /** Makes any call of the merchant API or the control API. Throws a SandboxError if the call is refused. */
   call<Answer = Json>(method: string, path: string, body?: unknown): Promise<Answer>;
   /** Pays as the customer: `act` with the action "pay", and `more`, such as {card: "challenge"}. */
   pay(orderId: string, more?: Json): Promise<Order>;
   /** Acts as the customer, bank, screening or processor; returns when all webhooks are answered. */
   act(orderId: string, action: Action): Promise<Order>;
-  /** Lets time pass: a period such as "PT30M", {to: time}, {until: "next"} or {until: "idle"}. */
+  /** Advances the clock: by a period such as "PT30M", {to: time}, {until: "next"} or {until: "idle"}. */
   advance(by: string | { by: string } | { to: string } | { until: "next" | "idle" }): Promise<Advance>;
-  /** Waits until all webhooks are answered, such as after a call of the shop. */
+  /** Waits until all webhooks are answered, for example after a call by the shop. */
   settle(): Promise<void>;
-  /** The order as the sandbox has it; the review does not count it as a read by the shop. */
+  /** Reads an order; the review does not count this as a read by the shop. */
   order(orderId: string): Promise<Order>;
-  /** Chooses a scenario by its name, or a whole one. */
+  /** Selects a scenario by name, or sets a whole document. */
   scenario(nameOrDocument: string | Json): Promise<Json>;
-  /** Sets faults of requests and webhooks. */
+  /** Sets the faults of requests and webhooks. */
   faults(document: { faults?: readonly Json[]; webhooks?: readonly Json[] }): Promise<Json>;
   webhooks(orderId?: string): Promise<Webhook[]>;
-  /** The mistakes of the integration so far. */
+  /** Lists the integration's mistakes so far. */
   review(): Promise<Finding[]>;
-  /** The timeline and the findings as text. */
+  /** Returns the timeline and the findings as text. */
   report(): Promise<string>;
-  /** Delivers all webhooks of the project to the shop's handler, which the server need not reach. */
+  /** Delivers all webhooks of the project to the shop's handler; the server does not need access to the shop. */
   deliverTo(handler: Handler, path?: string): Promise<void>;
-  /** For `payment-sandbox rehearse`: tells what the shop believes of its purchases, whenever it is called. */
+  /** For `payment-sandbox rehearse`: sets the function that returns the shop's current view of its purchases. */
   tellBooks(books: () => readonly BookEntry[] | Promise<readonly BookEntry[]>): void;
-  /** For `payment-sandbox rehearse`: a job of the shop, such as one that reads open orders; it runs after the test. */
+  /** For `payment-sandbox rehearse`: adds a job of the shop, such as reading open orders, to run after the test. */
   every(period: string, job: () => unknown, name?: string): void;
-  /** Says that the test has ended, with its error if it failed; a rehearsal judges it. `sandboxed` does so. */
+  /** Reports the end of the test, with its error if it failed, to a rehearsal. `sandboxed` calls this. */
   ended(error?: unknown): Promise<void>;
-  /** Adds the report to an error's message, for runners with hooks of their own. */
+  /** Adds the report to an error's message, for runners with hooks. */
   explain(error: unknown): Promise<Error>;
-  /** Deletes the project, and ends the delivery of webhooks. */
+  /** Deletes the project, and stops the delivery of webhooks. */
   close(): Promise<void>;
 }
 
-/** A handler of node:http, such as an application of Express, or an object with fetch, such as one of Hono. */
+/** A node:http handler, such as an Express application, or an object with fetch, such as a Hono application. */
 export type Handler =
   | ((request: IncomingMessage, response: ServerResponse) => unknown)
   | { fetch(request: Request): Response | Promise<Response> };
 
-/** What the shop believes of one purchase, in cents; `orders` are the ids of all payment orders made for it. */
+/** The shop's view of one purchase, in cents; `orders` lists the ids of all payment orders created for it. */
 export interface BookEntry {
   purchase: string;
   orders: readonly string[];
@@ -104,7 +104,7 @@ export interface Settings extends Json {
 }
 
 export type Action =
-  | { actor: "customer"; action: "visit" | "pay" | "cancel" | "fail" | "choose"; [more: string]: unknown }
+  | { actor: "customer"; action: "visit" | "pay" | "cancel" | "fail" | "choose"; [option: string]: unknown }
   | { actor: "bank"; action: "credit"; amount?: number }
   | { actor: "screening"; action: "approve" | "decline" | "error"; reason?: string }
   | { actor: "processor"; action: "settle" | "fail" };

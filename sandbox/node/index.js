@@ -1,5 +1,5 @@
 "use strict";
-// Drives the payment orders sandbox in tests, over its control API; index.d.ts says what each part does.
+// Drives the payment orders sandbox in tests, over its control API; index.d.ts documents each part.
 
 const { spawn } = require("node:child_process");
 const { randomUUID } = require("node:crypto");
@@ -8,13 +8,13 @@ const http = require("node:http");
 const https = require("node:https");
 const { tmpdir } = require("node:os");
 const path = require("node:path");
-const { setTimeout: pause } = require("node:timers/promises"); // fake timers of a test do not reach it
+const { setTimeout: pause } = require("node:timers/promises"); // unaffected by a test's fake timers
 
 const INSTALL =
   "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command that " +
-  "starts it, such as \"python3 payment-sandbox.pyz\", or SANDBOX_URL to the address of a running one).";
-const START_SECONDS = 120; // uvx and Docker may have to fetch it first
-const HANDLER_SECONDS = 5; // as long as the service waits for an answer
+  "starts it, such as \"python3 payment-sandbox.pyz\", or SANDBOX_URL to the address of a running server).";
+const START_SECONDS = 120; // uvx and Docker may have to fetch the sandbox first
+const HANDLER_SECONDS = 5; // the service's timeout for an answer
 const POLL_SECONDS = 10;
 
 class SandboxError extends Error {
@@ -37,7 +37,7 @@ async function start() {
   const running = process.env.SANDBOX_URL;
   if (running) return { url: running.replace(/\/+$/, ""), stop: async () => {} };
   const folder = fs.mkdtempSync(path.join(tmpdir(), "payment-sandbox-"));
-  fs.chmodSync(folder, 0o777); // a container's user writes there
+  fs.chmodSync(folder, 0o777); // the container's user writes to it
   try {
     return await serve(findCommand(folder), path.join(folder, "ready.json"));
   } finally {
@@ -45,11 +45,11 @@ async function start() {
   }
 }
 
-/** The command before "serve", and the ready file as the server sees it. */
+/** Find the command to put before "serve", and the path of the ready file for the server. */
 function findCommand(folder) {
   const own = path.join(folder, "ready.json");
-  const given = process.env.SANDBOX_COMMAND?.match(/"[^"]*"|'[^']*'|\S+/g);
-  if (given) return { command: given.map((word) => word.replace(/^(["'])(.*)\1$/, "$2")), file: own };
+  const configured = process.env.SANDBOX_COMMAND?.match(/"[^"]*"|'[^']*'|\S+/g);
+  if (configured) return { command: configured.map((word) => word.replace(/^(["'])(.*)\1$/, "$2")), file: own };
   if (isInstalled("payment-sandbox")) return { command: ["payment-sandbox"], file: own };
   if (isInstalled("uvx")) return { command: ["uvx", "--from", "payment-sandbox[server]", "payment-sandbox"], file: own };
   if (!isInstalled("docker")) throw new Error(`payment-sandbox is not installed. ${INSTALL}`);
@@ -58,27 +58,27 @@ function findCommand(folder) {
 }
 
 function isInstalled(program) {
-  const endings = process.platform === "win32" ? [".exe", ".cmd"] : [""];
+  const extensions = process.platform === "win32" ? [".exe", ".cmd"] : [""];
   const folders = (process.env.PATH ?? "").split(path.delimiter).filter(Boolean);
-  return folders.some((folder) => endings.some((ending) => fs.existsSync(path.join(folder, program + ending))));
+  return folders.some((folder) => extensions.some((extension) => fs.existsSync(path.join(folder, program + extension))));
 }
 
 async function serve({ command, file }, ready) {
   const [program, ...rest] = command;
   const options = ["serve", "--port", "0", "--quiet", "--stop-with-stdin", "--ready-file", file];
   const server = spawn(program, [...rest, ...options], { stdio: ["pipe", "ignore", "pipe"] });
-  let said = "";
-  let ended;
-  server.stderr.on("data", (text) => (said = (said + text).slice(-2000)));
-  server.on("error", (error) => (ended ??= error.code === "ENOENT" ? `there is no ${program}` : error.message));
-  server.on("exit", (code) => (ended ??= `it ended with ${code}: ${said.trim().split(/\s+/).join(" ")}`));
+  let errors = "";
+  let exitReason;
+  server.stderr.on("data", (text) => (errors = (errors + text).slice(-2000)));
+  server.on("error", (error) => (exitReason ??= error.code === "ENOENT" ? `there is no program ${program}` : error.message));
+  server.on("exit", (code) => (exitReason ??= `it exited with code ${code}: ${errors.trim().split(/\s+/).join(" ")}`));
   for (let waited = 0; !fs.existsSync(ready); waited += 0.02) {
     if (waited > START_SECONDS) server.kill();
-    if (ended) throw new Error(`the sandbox did not start with "${command.join(" ")}": ${ended.replace(/\.$/, "")}. ${INSTALL}`);
+    if (exitReason) throw new Error(`the sandbox did not start with "${command.join(" ")}": ${exitReason.replace(/\.$/, "")}. ${INSTALL}`);
     await pause(20);
   }
   const { url } = JSON.parse(fs.readFileSync(ready, "utf8"));
-  for (const each of [server, server.stdin, server.stderr]) each.unref(); // the tests' process may end
+  for (const each of [server, server.stdin, server.stderr]) each.unref(); // let the tests' process exit
   return { url, stop: () => stop(server) };
 }
 
@@ -86,46 +86,46 @@ async function stop(server) {
   started = undefined;
   if (server.exitCode !== null) return;
   server.ref();
-  server.stdin.end(); // it stops once this pipe is closed, also if this process is killed
-  await new Promise((ended) => server.once("exit", ended));
+  server.stdin.end(); // the server stops once this pipe is closed, even if this process is killed
+  await new Promise((resolve) => server.once("exit", resolve));
 }
 
-/** Send a request past whatever stands in for fetch in a test; the answer is {status, text}. */
+/** Send a request without fetch, which a test may have replaced; resolves to {status, text}. */
 function send(method, url, headers, body, { signal, seconds } = {}) {
-  return new Promise((answered, failed) => {
+  return new Promise((resolve, reject) => {
     const { request } = url.startsWith("https:") ? https : http;
-    const sent = request(url, { method, headers, signal, timeout: seconds && seconds * 1000 }, async (response) => {
+    const outgoing = request(url, { method, headers, signal, timeout: seconds && seconds * 1000 }, async (response) => {
       try {
         let text = "";
         for await (const part of response.setEncoding("utf8")) text += part;
-        answered({ status: response.statusCode, text });
+        resolve({ status: response.statusCode, text });
       } catch (error) {
-        failed(error);
+        reject(error);
       }
     });
-    sent.on("error", failed);
-    sent.on("timeout", () => sent.destroy(new Error(`no response in ${seconds} s`)));
-    sent.end(body);
+    outgoing.on("error", reject);
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`no response in ${seconds} s`)));
+    outgoing.end(body);
   });
 }
 
-async function call(url, authorization, method, where, body, options) {
+async function call(url, authorization, method, path, body, options) {
   const text = body === undefined ? undefined : JSON.stringify(body);
   const length = text === undefined ? {} : { "Content-Length": Buffer.byteLength(text), "Content-Type": "application/json" };
-  const answer = await send(method, url + where, { Authorization: authorization, ...length }, text, options).catch((error) => {
+  const answer = await send(method, url + path, { Authorization: authorization, ...length }, text, options).catch((error) => {
     throw options?.signal?.aborted ? error : new Error(`no payment sandbox at ${url}: ${error.message}${hint()}`);
   });
-  const data = parsed(answer.text);
+  const data = parseJson(answer.text);
   if (data === undefined || (answer.status >= 400 && !data.error?.type)) {
-    throw new Error(`no payment sandbox at ${url}: something else answered ${answer.status}${hint()}`);
+    throw new Error(`no payment sandbox at ${url}: another program answered ${answer.status}${hint()}`);
   }
   if (answer.status >= 400) throw new SandboxError(answer.status, data.error);
   return data;
 }
 
-const hint = () => (process.env.SANDBOX_URL ? "; unset SANDBOX_URL to start one for the tests" : "");
+const hint = () => (process.env.SANDBOX_URL ? "; unset SANDBOX_URL to start a sandbox for the tests" : "");
 
-function parsed(text) {
+function parseJson(text) {
   try {
     return JSON.parse(text || "{}");
   } catch {
@@ -141,40 +141,40 @@ async function newProject(settings = {}, test) {
   return project;
 }
 
-/** Announce the project of a test to the rehearsal of its suite, if there is one. */
+/** Announce a test and its project to the rehearsal, if one is running. */
 async function announce(project, test) {
   if (!process.env.SANDBOX_REHEARSAL || !test) return;
   await rehearsal(project, { begins: test });
   watchCalls(project.url);
 }
 
-const calls = []; // of the shop with fetch in this process: method, path, and the code that makes the call
+const calls = []; // the shop's fetch calls in this process: method, path and stack
 
 function watchCalls(url) {
   calls.length = 0;
-  if (globalThis.fetch?.watches) return;
-  const ask = globalThis.fetch;
+  if (globalThis.fetch?.isWatched) return;
+  const originalFetch = globalThis.fetch;
   globalThis.fetch = (input, init) => {
     const address = String(input?.url ?? input);
     const method = (init?.method ?? input?.method ?? "GET").toUpperCase();
     if (address.startsWith(url)) calls.push([method, new URL(address).pathname, new Error("").stack]);
-    return ask(input, init);
+    return originalFetch(input, init);
   };
-  globalThis.fetch.watches = true;
+  globalThis.fetch.isWatched = true;
 }
 
 async function rehearsal(project, message) {
   const body = JSON.stringify({ project_id: project.projectId, ...message });
   const answer = await send("POST", process.env.SANDBOX_REHEARSAL, { "Content-Length": Buffer.byteLength(body) }, body);
-  const data = parsed(answer.text);
+  const data = parseJson(answer.text);
   if (answer.status !== 200 || data === undefined) throw new Error(`the rehearsal answered ${answer.status}: ${answer.text}`);
   return data;
 }
 
-/** The name of a test, as node:test, Mocha, Vitest and Jest know it. */
-function nameOf(runner, given) {
+/** Return the name of a test in node:test, Mocha, Vitest or Jest. */
+function testName(context, argument) {
   const state = () => globalThis.expect?.getState?.().currentTestName;
-  return runner?.test?.fullTitle?.() ?? given?.fullName ?? withSuites(given?.task) ?? given?.name ?? state();
+  return context?.test?.fullTitle?.() ?? argument?.fullName ?? withSuites(argument?.task) ?? argument?.name ?? state();
 }
 
 function withSuites(task) {
@@ -184,18 +184,18 @@ function withSuites(task) {
 }
 
 class Project {
-  #listening; // what ends the delivery of webhooks to a handler
-  #shop; // whose handler it is
-  #books; // tells what the shop believes
+  #listening; // stops the delivery of webhooks to the handler
+  #shop; // the shop of the handler
+  #books; // returns the shop's view of its purchases
   #jobs = new Map(); // the shop's jobs and their periods
 
-  constructor(url, made) {
-    Object.assign(this, { url, apiKey: made.api_key, projectId: made.project_id, merchantId: made.merchant_id });
+  constructor(url, created) {
+    Object.assign(this, { url, apiKey: created.api_key, projectId: created.project_id, merchantId: created.merchant_id });
   }
 
-  call(method, where, body, options) {
+  call(method, path, body, options) {
     const authorization = `Basic ${Buffer.from(`${this.apiKey}:`).toString("base64")}`;
-    return call(this.url, authorization, method, where, body, options);
+    return call(this.url, authorization, method, path, body, options);
   }
 
   async act(orderId, action) {
@@ -241,20 +241,20 @@ class Project {
     return (await this.call("GET", "/control/report/")).text;
   }
 
-  async deliverTo(handler, where = "/webhook") {
+  async deliverTo(handler, path = "/webhook") {
     await this.#listening?.();
-    const shop = this.#shop = typeof handler === "function" ? await served(handler) : fetched(handler);
-    const ending = new AbortController();
+    const shop = this.#shop = typeof handler === "function" ? await serveHandler(handler) : wrapFetch(handler);
+    const controller = new AbortController();
     const next = (timeout) =>
-      this.call("POST", "/control/listener/next/", { listener, forward_to: shop.url + where, timeout }, { signal: ending.signal });
+      this.call("POST", "/control/listener/next/", { listener, forward_to: shop.url + path, timeout }, { signal: controller.signal });
     const listener = randomUUID();
-    const first = await next(0); // from here on the server offers webhooks instead of sending them
-    const listened = this.#forward(first, next, shop.deliver).catch((error) => {
-      if (!ending.signal.aborted) process.emitWarning(`webhooks are no longer delivered: ${error.message}`);
+    const first = await next(0); // from now on, the server offers webhooks instead of sending them
+    const forwarding = this.#forward(first, next, shop.deliver).catch((error) => {
+      if (!controller.signal.aborted) process.emitWarning(`webhooks are no longer delivered: ${error.message}`);
     });
     this.#listening = async () => {
-      ending.abort();
-      await listened;
+      controller.abort();
+      await forwarding;
       shop.close();
     };
   }
@@ -271,8 +271,8 @@ class Project {
     if (!process.env.SANDBOX_REHEARSAL) return;
     const failure = error === undefined ? null : `${error?.name ?? "Error"}: ${error?.message ?? error}`;
     const jobs = Object.fromEntries([...this.#jobs].map(([name, { period }]) => [name, period]));
-    const can = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs, calls };
-    let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...can });
+    const capabilities = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs, calls };
+    let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...capabilities });
     while (question.ask) question = await rehearsal(this, await this.#answer(question));
   }
 
@@ -281,8 +281,8 @@ class Project {
       if (ask === "job") return { job: void (await this.#jobs.get(job).job()) ?? null };
       return ask === "books" ? { books: await this.#books() } : { page: await this.#shop.page(url) };
     } catch (error) {
-      const isWrong = error?.code === "ERR_ASSERTION" || error?.name === "AssertionError" || error?.matcherResult !== undefined;
-      return { [isWrong ? "wrong" : "error"]: `${isWrong ? "" : `${error?.name}: `}${error?.message ?? error}` };
+      const isAssertion = error?.code === "ERR_ASSERTION" || error?.name === "AssertionError" || error?.matcherResult !== undefined;
+      return { [isAssertion ? "wrong" : "error"]: `${isAssertion ? "" : `${error?.name}: `}${error?.message ?? error}` };
     }
   }
 
@@ -297,10 +297,10 @@ class Project {
   }
 
   async explain(error) {
-    const report = await this.report().catch((missing) => `the timeline could not be read: ${missing.message}`);
+    const report = await this.report().catch((problem) => `the timeline could not be read: ${problem.message}`);
     const failed = error instanceof Error || error?.stack ? error : new Error(String(error), { cause: error });
-    const because = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone says nothing
-    const [before, message] = [failed.message, `${failed.message}${because}\n\n--- payment sandbox ---\n${report}\n`];
+    const cause = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone explains nothing
+    const [before, message] = [failed.message, `${failed.message}${cause}\n\n--- payment sandbox ---\n${report}\n`];
     const stack = String(failed.stack).replace(before, () => message);
     Object.defineProperty(failed, "message", { value: message, configurable: true, writable: true });
     Object.defineProperty(failed, "stack", { value: stack, configurable: true, writable: true });
@@ -313,8 +313,8 @@ class Project {
   }
 }
 
-/** A shop that is a handler of node:http, such as an application of Express. */
-async function served(handler) {
+/** Serve a shop that is a node:http handler, such as an Express application. */
+async function serveHandler(handler) {
   const server = http.createServer(async (request, response) => {
     try {
       await handler(request, response);
@@ -340,8 +340,8 @@ async function served(handler) {
   return { url, deliver, page, close };
 }
 
-/** A shop with a method fetch, such as an application of Hono, or {fetch: POST}. */
-function fetched(shop) {
+/** Wrap a shop with a fetch method, such as a Hono application or {fetch: POST}. */
+function wrapFetch(shop) {
   const deliver = async ({ url, headers, body }) => {
     try {
       const response = await shop.fetch(new Request(url, { method: "POST", headers, body }));
@@ -364,11 +364,11 @@ function pathOf(address) {
 
 function sandboxed(settings, test) {
   if (typeof settings === "function") [settings, test] = [{}, settings];
-  return async function (...given) {
-    const project = await newProject(settings, nameOf(this, given[0]));
+  return async function (...args) {
+    const project = await newProject(settings, testName(this, args[0]));
     let failure;
     try {
-      return await test.call(this, project, ...given);
+      return await test.call(this, project, ...args);
     } catch (error) {
       failure = { name: error?.name ?? "Error", message: error?.message ?? String(error), stack: error?.stack };
       throw await project.explain(error);

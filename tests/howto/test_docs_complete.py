@@ -260,7 +260,7 @@ def test_every_picture_is_there_and_says_what_it_shows(sandbox: Sandbox, by_hand
 def test_what_is_searched_is_found(sandbox: Sandbox) -> None:
     """Sections with all words, best first, with links to their headings."""
     page = sandbox.http.get(f"{sandbox.url}/docs/search/?q=Last-Event-ID").text
-    assert 'href="/docs/control-api/#see-what-happened"' in page
+    assert 'href="/docs/control-api/#inspect-a-project"' in page
     first = re.search(
         r'<ol class="found">\s*<li><a href="([^"]+)"',
         sandbox.http.get(f"{sandbox.url}/docs/search/?q=bank+QR").text,

@@ -98,10 +98,10 @@ def test_a_suite_without_a_sandbox_says_what_to_install_or_set(says: Says) -> No
     assert says().startswith(f"payment-sandbox is not installed. {INSTALL}")
     missing = says(SANDBOX_COMMAND="nonsense serve")
     assert missing.startswith(
-        f'the sandbox did not start with "nonsense serve": there is no nonsense. {INSTALL}'
+        f'the sandbox did not start with "nonsense serve": there is no program nonsense. {INSTALL}'
     )
     wrong = says(SANDBOX_COMMAND=f"{BIN}/python -m nonsense")
-    assert "it ended with 1: " in wrong
+    assert "it exited with code 1: " in wrong
     assert f"No module named nonsense. {INSTALL}" in wrong
 
 
@@ -115,7 +115,7 @@ def test_a_server_that_is_something_else_is_named(says: Says) -> None:
         elsewhere = says(SANDBOX_URL=f"{url}/")
         other.shutdown()
     assert elsewhere.startswith(
-        f"no payment sandbox at {url}: something else answered 501; unset SANDBOX_URL"
+        f"no payment sandbox at {url}: another program answered 501; unset SANDBOX_URL"
     )
     with make_server() as server:
         assert says(SANDBOX_URL=f"{server.url}/") == f"made at {server.url}\n"

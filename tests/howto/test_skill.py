@@ -24,7 +24,8 @@ def test_it_has_what_agents_look_for(skill: str) -> None:
     steps = re.split(r"^## (?=\d\. )", text, flags=re.MULTILINE)[1:]
     assert [step[0] for step in steps] == list("12345")
     assert all("**Check:**" in step for step in steps)
-    never = text.partition("## What must never be done\n")[2].partition("\n## ")[0]
+    never = text.partition("## Don'ts\n")[2].partition("\n## ")[0]
+    assert never
     assert all(line.startswith(("- Never ", "  ")) for line in never.strip().splitlines())
 
 
@@ -47,7 +48,7 @@ def test_its_shop_survives_its_last_step(skill: str, tmp_path: Path) -> None:
     ran = run_command(command, tmp_path)
     assert "no findings" in ran.stdout, ran.stdout[-3000:]
     assert ran.returncode == 0
-    job = '    payment_sandbox.every("PT1H", shop.look_at_open_orders)\n'
+    job = '    payment_sandbox.every("PT1H", shop.check_open_orders)\n'
     assert job in plain
     test.write_text(plain.replace(job, ""))
     ran = run_command(command, tmp_path)

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace PaymentSandbox;
 
-/** A project for one test: a key, a frozen clock and orders of its own. */
+/** A project for one test, with its own key, frozen clock and orders. */
 final class Project
 {
     private const POLL_SECONDS = 10;
@@ -14,7 +14,7 @@ final class Project
     private $handler = null;
     /** @var (callable(): list<array<string, mixed>>)|null */
     private $books = null;
-    /** @var array<string, array{string, callable(): mixed}> periods and work of the shop's jobs */
+    /** @var array<string, array{string, callable(): mixed}> the shop's jobs by name: period and function */
     private array $jobs = [];
     private string $listener;
     private string $forwardTo;
@@ -31,13 +31,13 @@ final class Project
 
     /**
      * @param array<string, mixed> $settings such as ['mode' => 'live']
-     * @param string|null $test its name, for `payment-sandbox rehearse`; call ended() at its end
+     * @param string|null $test the test's name, for `payment-sandbox rehearse`; call ended() at the end of the test
      */
     public static function create(array $settings = [], ?string $test = null): self
     {
         $server = new self(Server::url(), '');
-        $made = $server->call('POST', '/control/projects/', ['clock' => 'frozen'] + $settings);
-        $project = new self($server->url, $made['api_key'], $made['project_id']);
+        $created = $server->call('POST', '/control/projects/', ['clock' => 'frozen'] + $settings);
+        $project = new self($server->url, $created['api_key'], $created['project_id']);
         if (Server::isShared()) {
             register_shutdown_function($project->close(...));
         }
@@ -48,11 +48,11 @@ final class Project
     }
 
     /**
-     * Make any call of the merchant API or the control API. Meanwhile, webhooks go to the handler, if there is one.
+     * Make any call of the merchant API or the control API. Meanwhile, deliver webhooks to the handler, if there is one.
      *
      * @param array<string, mixed>|null $body
      * @return array<string, mixed>
-     * @throws SandboxError the sandbox refused it
+     * @throws SandboxError if the sandbox refuses the call
      */
     public function call(string $method, string $path, ?array $body = null): array
     {
@@ -68,12 +68,12 @@ final class Project
         try {
             do {
                 if ($poll === null && $this->handler !== null) {
-                    $poll = $this->prepare("$this->url/control/listener/next/", 'POST', $this->listening(self::POLL_SECONDS));
+                    $poll = $this->prepare("$this->url/control/listener/next/", 'POST', $this->pollBody(self::POLL_SECONDS));
                     curl_multi_add_handle($multi, $poll);
                 }
                 curl_multi_exec($multi, $running);
-                curl_multi_select($multi, 0.005); // short: some steps of curl wait for no socket
-                [$poll, $isDone] = $this->progress($multi, $call, $poll);
+                curl_multi_select($multi, 0.005); // short, because some steps of curl wait for no socket
+                [$poll, $isDone] = $this->collectAnswers($multi, $call, $poll);
             } while (!$isDone);
             return $this->answer($call);
         } finally {
@@ -82,7 +82,7 @@ final class Project
     }
 
     /**
-     * Pay as the customer; returns the order when all webhooks are answered.
+     * Pay as the customer; return the order once all webhooks are answered.
      *
      * @param array<string, mixed> $more such as ['card' => 'challenge']
      * @return array<string, mixed>
@@ -93,7 +93,7 @@ final class Project
     }
 
     /**
-     * Act as the customer, bank, screening or processor; returns the order when all webhooks are answered.
+     * Act as the customer, bank, screening or processor; return the order once all webhooks are answered.
      *
      * @param array<string, mixed> $action such as ['actor' => 'bank', 'action' => 'credit']
      * @return array<string, mixed>
@@ -106,24 +106,24 @@ final class Project
     }
 
     /**
-     * Let time pass: a period such as 'PT30M', or ['to' => time] or ['until' => 'idle'].
+     * Advance the clock: by a period such as 'PT30M', ['to' => time] or ['until' => 'idle'].
      *
      * @param string|array<string, string> $by
-     * @return array<string, mixed> the events on the way
+     * @return array<string, mixed> the advance, with its events
      */
     public function advance(string|array $by): array
     {
         return $this->call('POST', '/control/clock/advance/', is_string($by) ? ['by' => $by] : $by);
     }
 
-    /** Wait until all webhooks are answered, such as after a call of the shop. */
+    /** Wait until all webhooks are answered, for example after a call by the shop. */
     public function settle(): void
     {
         $this->call('GET', '/control/wait/?idle=1&timeout=60');
     }
 
     /**
-     * The order as the sandbox has it; the review does not count it as a read by the shop.
+     * Read an order; the review does not count this as a read by the shop.
      *
      * @return array<string, mixed>
      */
@@ -132,13 +132,13 @@ final class Project
         return $this->call('GET', "/control/orders/$orderId/")['order'];
     }
 
-    /** @param string|array<string, mixed> $scenario a name, or a whole one */
+    /** @param string|array<string, mixed> $scenario a name, or a whole document */
     public function scenario(string|array $scenario): void
     {
         $this->call('PUT', '/control/scenario/', is_string($scenario) ? ['name' => $scenario] : $scenario);
     }
 
-    /** @param array<string, list<array<string, mixed>>> $faults of requests ("faults") and of "webhooks" */
+    /** @param array<string, list<array<string, mixed>>> $faults for requests under "faults", for webhooks under "webhooks" */
     public function faults(array $faults): void
     {
         $this->call('PUT', '/control/faults/', $faults);
@@ -150,22 +150,22 @@ final class Project
         return $this->call('GET', '/control/webhooks/' . ($orderId === null ? '' : "?order_id=$orderId"))['items'];
     }
 
-    /** @return list<array<string, mixed>> the mistakes of the integration so far */
+    /** @return list<array<string, mixed>> the integration's mistakes so far */
     public function review(): array
     {
         return $this->call('GET', '/control/review/')['items'];
     }
 
-    /** The timeline and the findings as text. */
+    /** Return the timeline and the findings as text. */
     public function report(): string
     {
         return $this->call('GET', '/control/report/')['text'];
     }
 
     /**
-     * Deliver all webhooks of the project to a handler in this process; the server need not reach the shop.
+     * Deliver all webhooks of the project to a handler in this process; the server does not need access to the shop.
      *
-     * It runs while the test waits in act(), advance() or settle(), and returns the HTTP status; null is 204.
+     * The handler runs while the test waits in act(), advance() or settle(), and returns the HTTP status; null is 204.
      *
      * @param callable(Webhook): (int|null|void) $handler
      */
@@ -173,11 +173,11 @@ final class Project
     {
         $this->forwardTo = "http://127.0.0.1$path";
         $this->handler = $handler;
-        $this->deliver($this->direct('POST', '/control/listener/next/', $this->listening(0)));
+        $this->deliver($this->direct('POST', '/control/listener/next/', $this->pollBody(0)));
     }
 
     /**
-     * For `payment-sandbox rehearse`: tell what the shop believes of its purchases, whenever it is called.
+     * For `payment-sandbox rehearse`: set the function that returns the shop's current view of its purchases.
      *
      * @param callable(): list<array<string, mixed>> $books entries such as ['purchase' => 'S-1', 'orders' => [$id], 'paid' => 1295]
      */
@@ -187,7 +187,7 @@ final class Project
     }
 
     /**
-     * For `payment-sandbox rehearse`: a job of the shop, such as one that reads open orders; it runs after the test.
+     * For `payment-sandbox rehearse`: add a job of the shop, such as reading open orders, to run after the test.
      *
      * @param callable(): mixed $job
      */
@@ -196,23 +196,23 @@ final class Project
         $this->jobs[$name ?? 'job ' . (count($this->jobs) + 1)] = [$period, $job];
     }
 
-    /** Whether `payment-sandbox rehearse` runs the tests. */
+    /** Return whether `payment-sandbox rehearse` runs the tests. */
     public static function isRehearsed(): bool
     {
         return (bool) getenv('SANDBOX_REHEARSAL');
     }
 
-    /** Say that the test has ended; a rehearsal judges it, and the handler still gets webhooks meanwhile. */
+    /** Report the end of the test to a rehearsal, which judges the shop; the handler still gets webhooks meanwhile. */
     public function ended(?string $failure = null): void
     {
         if (!self::isRehearsed()) {
             return;
         }
         $jobs = (object) array_map(fn (array $job): string => $job[0], $this->jobs);
-        $can = ['books' => $this->books !== null, 'jobs' => $jobs];
-        $question = $this->rehearsal(['ends' => $failure, 'stack' => $failure] + $can);
+        $capabilities = ['books' => $this->books !== null, 'jobs' => $jobs];
+        $question = $this->rehearsal(['ends' => $failure, 'stack' => $failure] + $capabilities);
         while (($question['ask'] ?? null) !== null) {
-            $question = $this->rehearsal($this->tell($question));
+            $question = $this->rehearsal($this->answerQuestion($question));
         }
     }
 
@@ -220,7 +220,7 @@ final class Project
      * @param array<string, mixed> $question
      * @return array<string, mixed>
      */
-    private function tell(array $question): array
+    private function answerQuestion(array $question): array
     {
         try {
             if ($question['ask'] === 'job') {
@@ -228,9 +228,9 @@ final class Project
                 return ['job' => null];
             }
             return ['books' => $this->books === null ? [] : array_values(($this->books)())];
-        } catch (\Throwable $failed) {
-            $isWrong = $failed instanceof \AssertionError || is_a($failed, 'PHPUnit\Framework\AssertionFailedError');
-            return $isWrong ? ['wrong' => $failed->getMessage()] : ['error' => get_class($failed) . ": {$failed->getMessage()}"];
+        } catch (\Throwable $error) {
+            $isAssertion = $error instanceof \AssertionError || is_a($error, 'PHPUnit\Framework\AssertionFailedError');
+            return $isAssertion ? ['wrong' => $error->getMessage()] : ['error' => get_class($error) . ": {$error->getMessage()}"];
         }
     }
 
@@ -249,40 +249,40 @@ final class Project
     {
         try {
             $report = $this->report();
-        } catch (\RuntimeException $missing) {
-            $report = "the timeline could not be read: {$missing->getMessage()}";
+        } catch (\RuntimeException $problem) {
+            $report = "the timeline could not be read: {$problem->getMessage()}";
         }
         $message = new \ReflectionProperty($failure instanceof \Error ? \Error::class : \Exception::class, 'message');
         $message->setValue($failure, rtrim($failure->getMessage()) . "\n\n--- payment sandbox ---\n$report\n");
     }
 
-    /** Delete the project; nothing that is still due happens. */
+    /** Delete the project, including its due commands. */
     public function close(): void
     {
         $this->handler = null;
         try {
             $this->direct('DELETE', '/control/project/');
         } catch (\RuntimeException) {
-            // the test has deleted it, or the server is gone
+            // the test has deleted the project, or the server has stopped
         }
     }
 
     /** @return array<string, mixed> */
-    private function listening(int $timeout): array
+    private function pollBody(int $timeout): array
     {
         return ['listener' => $this->listener, 'forward_to' => $this->forwardTo, 'timeout' => $timeout];
     }
 
-    /** @return array{\CurlHandle|null, bool} the poll, if it goes on, and whether the call is answered */
-    private function progress(\CurlMultiHandle $multi, \CurlHandle $call, ?\CurlHandle $poll): array
+    /** @return array{\CurlHandle|null, bool} the poll if it continues, and whether the call is answered */
+    private function collectAnswers(\CurlMultiHandle $multi, \CurlHandle $call, ?\CurlHandle $poll): array
     {
         $isDone = false;
-        while (($ended = curl_multi_info_read($multi)) !== false) {
-            if ($ended['handle'] === $poll) {
+        while (($completed = curl_multi_info_read($multi)) !== false) {
+            if ($completed['handle'] === $poll) {
                 curl_multi_remove_handle($multi, $poll);
                 $this->deliver($this->answer($poll));
                 $poll = null;
-            } elseif ($ended['handle'] === $call) {
+            } elseif ($completed['handle'] === $call) {
                 $isDone = true;
             }
         }
@@ -293,7 +293,7 @@ final class Project
     private function deliver(array $offers): void
     {
         $handler = $this->handler;
-        $this->handler = null; // calls in it get no webhooks: the next comes after the answer to this one
+        $this->handler = null; // calls by the handler deliver no webhooks: the next webhook follows the answer to this one
         foreach ($handler === null ? [] : $offers['items'] as $offer) {
             $webhook = new Webhook($offer['url'], $offer['headers'], $offer['body'], $offer['order_id']);
             $answer = ['id' => $offer['id']] + self::handle($webhook, $handler);
@@ -308,8 +308,8 @@ final class Project
         try {
             $status = $handler($webhook);
             return ['status' => is_int($status) ? $status : 204];
-        } catch (\Throwable $failed) {
-            return ['status' => 500, 'body' => substr((string) $failed, 0, 4096)];
+        } catch (\Throwable $error) {
+            return ['status' => 500, 'body' => substr((string) $error, 0, 4096)];
         }
     }
 
@@ -327,7 +327,7 @@ final class Project
     /** @param array<string, mixed>|null $body */
     private function prepare(string $url, string $method, ?array $body): \CurlHandle
     {
-        $call = curl_init($url) ?: throw new \RuntimeException("$url is no address");
+        $call = curl_init($url) ?: throw new \RuntimeException("$url is not a valid address");
         $key = base64_encode("$this->apiKey:");
         $authorization = $this->apiKey === '' ? 'Bearer ' . getenv('SANDBOX_CONTROL_TOKEN') : "Basic $key";
         curl_setopt_array($call, [
@@ -353,8 +353,8 @@ final class Project
             throw new SandboxError($status, $data['error']);
         }
         if (!is_array($data) || $status >= 400) {
-            $problem = $status === 0 ? (curl_error($call) ?: 'nothing answers') : "something else answered $status";
-            $hint = Server::isShared() ? '; unset SANDBOX_URL to start one for the tests' : '';
+            $problem = $status === 0 ? (curl_error($call) ?: 'no answer') : "another program answered $status";
+            $hint = Server::isShared() ? '; unset SANDBOX_URL to start a sandbox for the tests' : '';
             throw new \RuntimeException("no payment sandbox at $this->url: $problem$hint");
         }
         return $data;

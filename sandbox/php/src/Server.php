@@ -5,14 +5,15 @@ declare(strict_types=1);
 namespace PaymentSandbox;
 
 /**
- * The sandbox of this process: at SANDBOX_URL; started with the command in SANDBOX_COMMAND; or with payment-sandbox,
- * uvx or docker on the PATH, in this order. It stops with this process, however that ends.
+ * The sandbox for this process: at SANDBOX_URL; or started with the command in SANDBOX_COMMAND, or with payment-sandbox,
+ * uvx or docker from the PATH, in this order. A started server stops with
+ * this process, even if the process is killed.
  */
 final class Server
 {
     private const INSTALL = "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command "
-        . 'that starts it, such as "python3 payment-sandbox.pyz", or SANDBOX_URL to the address of a running one).';
-    private const START_SECONDS = 120; // uvx and Docker may have to fetch it first
+        . 'that starts it, such as "python3 payment-sandbox.pyz", or SANDBOX_URL to the address of a running server).';
+    private const START_SECONDS = 120; // uvx and Docker may have to fetch the sandbox first
 
     private const NO_PROGRAM = 127; // the exit code of a process whose program does not exist
 
@@ -23,7 +24,7 @@ final class Server
         return self::$url ??= rtrim((string) getenv('SANDBOX_URL'), '/') ?: self::start();
     }
 
-    /** Whether others use it, too, so that projects must not stay there. */
+    /** Return whether the server is shared and outlives this process, so that projects must be deleted. */
     public static function isShared(): bool
     {
         return (bool) getenv('SANDBOX_URL');
@@ -33,7 +34,7 @@ final class Server
     {
         $folder = sys_get_temp_dir() . '/payment-sandbox-' . bin2hex(random_bytes(6));
         mkdir($folder);
-        chmod($folder, 0777); // a container's user writes there
+        chmod($folder, 0777); // the container's user writes to it
         try {
             return self::serve($folder, ...self::findCommand($folder));
         } finally {
@@ -42,7 +43,7 @@ final class Server
         }
     }
 
-    /** @return array{list<string>, string} the command before "serve", and the ready file as the server sees it */
+    /** @return array{list<string>, string} the command to put before "serve", and the path of the ready file for the server */
     private static function findCommand(string $folder): array
     {
         $own = "$folder/ready.json";
@@ -79,23 +80,23 @@ final class Server
         $options = ['serve', '--port', '0', '--quiet', '--stop-with-stdin', '--ready-file', $file];
         $streams = [['pipe', 'r'], ['file', "$folder/output", 'w'], ['file', "$folder/errors", 'w']];
         $server = @proc_open([...$command, ...$options], $streams, $pipes);
-        $ended = $server === false ? "there is no $command[0]" : null;
-        for ($waited = 0.0; $ended === null && !is_file("$folder/ready.json"); $waited += 0.02) {
+        $problem = $server === false ? "there is no program $command[0]" : null;
+        for ($waited = 0.0; $problem === null && !is_file("$folder/ready.json"); $waited += 0.02) {
             usleep(20_000);
             $status = proc_get_status($server);
             if (!$status['running']) {
-                $said = preg_replace('/\s+/', ' ', trim((string) file_get_contents("$folder/errors")));
-                $ended = $status['exitcode'] === self::NO_PROGRAM ? "there is no $command[0]" : "it ended with {$status['exitcode']}: $said";
+                $errors = preg_replace('/\s+/', ' ', trim((string) file_get_contents("$folder/errors")));
+                $problem = $status['exitcode'] === self::NO_PROGRAM ? "there is no program $command[0]" : "it exited with code {$status['exitcode']}: $errors";
             } elseif ($waited > self::START_SECONDS) {
-                $ended = 'it did not become ready';
+                $problem = 'it did not become ready';
             }
         }
-        if ($ended !== null || $server === false) {
-            $shown = implode(' ', $command);
-            throw new \RuntimeException("the sandbox did not start with \"$shown\": " . rtrim((string) $ended, '.') . '. ' . self::INSTALL);
+        if ($problem !== null || $server === false) {
+            $shownCommand = implode(' ', $command);
+            throw new \RuntimeException("the sandbox did not start with \"$shownCommand\": " . rtrim((string) $problem, '.') . '. ' . self::INSTALL);
         }
         register_shutdown_function(function () use ($server, $pipes): void {
-            fclose($pipes[0]); // the server stops once this pipe is closed, also if this process is killed
+            fclose($pipes[0]); // the server stops once this pipe is closed, even if this process is killed
             proc_close($server);
         });
         return json_decode((string) file_get_contents("$folder/ready.json"), true)['url'];

@@ -8,19 +8,19 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\IncompleteTest;
 use PHPUnit\Framework\SkippedTest;
 
-/** For test cases of PHPUnit: a project for each test, whose timeline and findings end the report of a failure. */
+/** Gives each test of a PHPUnit test case a project; the message of a failure ends with its timeline and findings. */
 trait UsesPaymentSandbox
 {
     private ?Project $paymentSandbox = null;
 
-    /** @param array<string, mixed> $settings of the project; the first call of a test makes it */
+    /** @param array<string, mixed> $settings of the project, which the first call in a test creates */
     protected function paymentSandbox(array $settings = []): Project
     {
-        return $this->paymentSandbox ??= Project::create($settings, static::class . '::' . $this->nameOfTest());
+        return $this->paymentSandbox ??= Project::create($settings, static::class . '::' . $this->currentTestName());
     }
 
     /**
-     * Let a rehearsal judge the test while its shop is still there.
+     * Let a rehearsal judge the test while its shop still exists.
      *
      * @after
      */
@@ -28,17 +28,17 @@ trait UsesPaymentSandbox
     protected function endRehearsedTest(): void
     {
         if ($this->paymentSandbox !== null && Project::isRehearsed()) {
-            $this->paymentSandbox->ended($this->failureOfTest());
+            $this->paymentSandbox->ended($this->currentFailure());
         }
     }
 
-    private function nameOfTest(): string
+    private function currentTestName(): string
     {
         return method_exists($this, 'nameWithDataSet') ? $this->nameWithDataSet() : $this->getName();
     }
 
-    /** The failure of the test, if it has failed until now: PHPUnit 10 and later ask an object for it. */
-    private function failureOfTest(): ?string
+    /** Return the message of the test's failure, if any: PHPUnit 10 and later have it in a status object. */
+    private function currentFailure(): ?string
     {
         if (!method_exists($this, 'status')) {
             return $this->getStatus() > 2 ? 'the test fails: ' . $this->getStatusMessage() : null;

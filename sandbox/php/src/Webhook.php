@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace PaymentSandbox;
 
-/** A webhook as the shop gets it. */
+/** A webhook, as delivered to the shop. */
 final class Webhook
 {
     /** @param array<string, string> $headers */

@@ -20,11 +20,11 @@ def call(method, path, body=None):
 
 @app.post("/webhook")
 def webhook():
-    look.delay(request.json["order_id"])
+    refresh.delay(request.json["order_id"])
     return "", 204
 
 
 @celery.task
-def look(order_id):
+def refresh(order_id):
     if call("GET", f"/v1/orders/{order_id}/")["status"] == "completed":
         paid.add(order_id)

@@ -20,11 +20,11 @@ def test_a_paid_order(sandbox):
     sandbox.review().assert_clean()
 
 
-def test_a_task_that_fails_is_a_failed_webhook(sandbox, monkeypatch):
+def test_a_failed_task_fails_the_webhook(sandbox, monkeypatch):
     monkeypatch.setenv("PAYMENTS_KEY", "expired")
     order_id = sandbox.client.call("POST", "/v1/orders/", ORDER)["id"]
     sandbox.act(order_id)
     assert "401" in sandbox.timeline()
     monkeypatch.setenv("PAYMENTS_KEY", sandbox.api_key)
-    sandbox.clock.advance("PT2M")  # the webhook comes again
+    sandbox.clock.advance("PT2M")  # the webhook is retried
     assert order_id in shop.paid

@@ -26,7 +26,7 @@ def test_a_paid_sale(sandbox, client):
 
 @pytest.mark.django_db
 @pytest.mark.payment_webhook_sequences
-def test_it_is_paid_however_its_webhooks_come(sandbox, client):
+def test_a_sale_is_paid_in_every_webhook_sequence(sandbox, client):
     client.post("/checkout/")
     sandbox.act(Sale.objects.get().order_id)
     sandbox.clock.advance("PT1H")
@@ -37,7 +37,7 @@ def test_it_is_paid_however_its_webhooks_come(sandbox, client):
 @pytest.mark.django_db
 @pytest.mark.payment_settings(mode="live")
 @pytest.mark.payment_webhook_sequences
-def test_a_bank_transfer_is_paid_however_its_webhooks_come(sandbox, client):
+def test_a_bank_transfer_is_paid_in_every_webhook_sequence(sandbox, client):
     client.post("/checkout/", {"method": "bank-transfer"})
     sandbox.act(Sale.objects.get().order_id, "bank", "credit")
     sandbox.clock.advance("PT1H")
@@ -52,7 +52,7 @@ class TestSales(PaymentSandboxMixin, TestCase):
         self.payment_sandbox.deliver_to(get_wsgi_application())
         self.enterContext(override_settings(PAYMENTS_KEY=self.payment_sandbox.api_key))
 
-    def test_a_sale_that_nobody_pays(self):
+    def test_an_unpaid_sale(self):
         self.client.post("/checkout/")
         self.payment_sandbox.clock.advance("PT30M")
         self.assertEqual(Sale.objects.get().status, "open")

@@ -28,7 +28,7 @@ async def test_a_paid_order_awaited(sandbox):
 
 
 @pytest.mark.payment_webhook_sequences
-def test_it_is_paid_however_its_webhooks_come(sandbox):
+def test_an_order_is_paid_in_every_webhook_sequence(sandbox):
     order_id = TestClient(shop.app).post("/checkout").json()["order_id"]
     sandbox.act(order_id)
     sandbox.clock.advance("PT1H")

@@ -19,7 +19,7 @@ class Sale(Base):
 
 
 class Payments:
-    """The shop's way to the payment service."""
+    """The shop's client of the payment service."""
 
     def __init__(self, base_url, api_key, session=None):
         self.base_url = base_url
@@ -40,7 +40,7 @@ def make_app(database_url, payments):
     app.database = database = scoped_session(sessionmaker(engine, class_=Session))
 
     @app.teardown_appcontext
-    def give_back(error):
+    def close_session(error):
         database.remove()
 
     @app.post("/checkout")

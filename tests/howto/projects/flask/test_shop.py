@@ -5,7 +5,7 @@ from shop import Payments, Sale, make_app
 @pytest.fixture
 def app(payment_sandbox):
     payments = Payments(payment_sandbox.base_url, payment_sandbox.api_key, payment_sandbox.session)
-    app = make_app("sqlite://", payments)  # in memory, and so on this thread only
+    app = make_app("sqlite://", payments)  # in memory, so visible on this thread only
     payment_sandbox.deliver_to(app)
     return app
 
@@ -19,7 +19,7 @@ def test_a_paid_sale(app, payment_sandbox):
 
 
 @pytest.mark.payment_webhook_sequences
-def test_it_is_paid_however_its_webhooks_come(app, payment_sandbox):
+def test_a_sale_is_paid_in_every_webhook_sequence(app, payment_sandbox):
     app.test_client().post("/checkout")
     payment_sandbox.act(app.database.query(Sale).one().order_id)
     payment_sandbox.clock.advance("PT1H")

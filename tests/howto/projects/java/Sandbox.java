@@ -10,7 +10,7 @@ import java.util.Base64;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** One sandbox for all tests, and a project of its own for each. Use your JSON library instead of field(). */
+/** One sandbox for all tests, with a project for each test. Use your JSON library instead of field(). */
 record Sandbox(String url, String key) {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
     private static final String HINT = "; pipx install 'payment-sandbox[server]', or set SANDBOX_COMMAND";
@@ -26,7 +26,7 @@ record Sandbox(String url, String key) {
     }
 
     String call(String method, String path, String body) throws IOException, InterruptedException {
-        String token = System.getenv("SANDBOX_CONTROL_TOKEN"); // creates projects, if the server asks for it
+        String token = System.getenv("SANDBOX_CONTROL_TOKEN"); // required to create projects, if set on the server
         String authorization = key.isEmpty()
             ? "Bearer " + token
             : "Basic " + Base64.getEncoder().encodeToString((key + ":").getBytes());

@@ -61,7 +61,7 @@ class ShopTest {
     }
 
     @Test
-    void anOrderThatNobodyPaysExpires() throws Exception {
+    void anUnpaidOrderExpires() throws Exception {
         String id = checkout();
         sandbox.call("POST", "/control/clock/advance/", "{\"by\": \"PT30M\"}");
         assertEquals("expired", Sandbox.field(sandbox.call("GET", "/v1/orders/" + id + "/", ""), "status"));

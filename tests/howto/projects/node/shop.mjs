@@ -1,4 +1,4 @@
-// The code under test: it creates orders, and learns from webhooks which are paid.
+// The code under test: creates orders, and records their payment when webhooks arrive.
 export class Shop {
   shipped = new Set();
 
@@ -13,7 +13,7 @@ export class Shop {
     return response.json();
   }
 
-  // A handler of node:http; an application of Express, Fastify or Koa has one, too.
+  // A node:http handler; Express, Fastify and Koa applications have one, too.
   webhook = async (request, response) => {
     let body = "";
     for await (const part of request) body += part;

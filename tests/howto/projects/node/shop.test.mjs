@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { sandboxed } from "payment-sandbox";
 import { Shop } from "./shop.mjs";
 
-// A project of its own for each test; its webhooks go to the shop's handler.
+// Gives each test its own project, whose webhooks go to the shop's handler.
 const withShop = (run) => sandboxed(async (sandbox) => {
   const shop = new Shop(sandbox.url, sandbox.apiKey);
   await sandbox.deliverTo(shop.webhook);
@@ -16,14 +16,14 @@ test("a paid order is shipped", withShop(async (shop, sandbox) => {
   assert.ok(shop.shipped.has(order.id));
 }));
 
-test("an order that nobody pays expires and is not shipped", withShop(async (shop, sandbox) => {
+test("an unpaid order expires and is not shipped", withShop(async (shop, sandbox) => {
   const order = await shop.checkout(1295);
   await sandbox.advance("PT30M");
   assert.equal((await sandbox.order(order.id)).status, "expired");
   assert.equal(shop.shipped.size, 0);
 }));
 
-test("a webhook that fails comes again", withShop(async (shop, sandbox) => {
+test("a failed webhook is retried", withShop(async (shop, sandbox) => {
   await sandbox.faults({ webhooks: [{ when: { attempt: 1 }, then: { answer: 503 } }] });
   const order = await shop.checkout(1295);
   await sandbox.pay(order.id);

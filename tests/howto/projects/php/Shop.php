@@ -1,5 +1,5 @@
 <?php
-// The code under test: it creates orders, and learns from webhooks which are paid.
+// The code under test: creates orders, and records their payment when webhooks arrive.
 final class Shop
 {
     /** @var array<string, true> */
@@ -13,7 +13,7 @@ final class Shop
         return $this->api('POST', '/v1/orders/', ['currency' => 'EUR', 'amount' => $amount, 'transactions' => $transactions])['id'];
     }
 
-    /** The route of webhooks calls it with the request's body. */
+    /** Called by the webhook route, with the request's body. */
     public function onWebhook(string $body): void
     {
         $id = json_decode($body, true)['order_id'];

@@ -12,7 +12,7 @@ final class ShopTest extends TestCase
 
     protected function setUp(): void
     {
-        $sandbox = $this->paymentSandbox(); // a project of its own for each test
+        $sandbox = $this->paymentSandbox(); // each test has its own project
         $this->shop = new Shop($sandbox->url, $sandbox->apiKey);
         $sandbox->deliverTo(fn (Webhook $webhook) => $this->shop->onWebhook($webhook->body));
     }
@@ -24,7 +24,7 @@ final class ShopTest extends TestCase
         $this->assertArrayHasKey($id, $this->shop->shipped);
     }
 
-    public function testAnOrderThatNobodyPaysExpires(): void
+    public function testAnUnpaidOrderExpires(): void
     {
         $id = $this->shop->checkout(1295);
         $this->paymentSandbox()->advance('PT30M');
@@ -32,7 +32,7 @@ final class ShopTest extends TestCase
         $this->assertSame([], $this->shop->shipped);
     }
 
-    public function testAWebhookThatFailsComesAgain(): void
+    public function testAFailedWebhookIsRetried(): void
     {
         $this->paymentSandbox()->faults(['webhooks' => [['when' => ['attempt' => 1], 'then' => ['answer' => 503]]]]);
         $id = $this->shop->checkout(1295);

@@ -1,4 +1,4 @@
-# One sandbox for all tests, and a project of its own for each.
+# One sandbox for all tests, with a project for each test.
 require "json"
 require "net/http"
 require "tmpdir"

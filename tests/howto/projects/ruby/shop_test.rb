@@ -35,7 +35,7 @@ class ShopTest < Minitest::Test
     assert_includes @shipped, id
   end
 
-  def test_an_order_that_nobody_pays_expires
+  def test_an_unpaid_order_expires
     id = checkout
     @sandbox.call("POST", "/control/clock/advance/", { by: "PT30M" })
     assert_equal "expired", @sandbox.call("GET", "/v1/orders/#{id}/")["status"]

@@ -42,7 +42,7 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
         self.assertIn(order_id, self.shop.paid)
         self.payment_sandbox.review().assert_clean()
 
-    def test_an_order_that_nobody_pays(self):
+    def test_an_unpaid_order(self):
         self.shop.checkout()
         self.payment_sandbox.clock.advance("PT30M")
         self.assertEqual(self.shop.paid, set())

@@ -1,7 +1,7 @@
 const { defaultOrderProcess, defaultPaymentProcess } = require("@vendure/core");
 const payments = require("./payments.js");
 
-// The application is not there before the server is, so it is given as a function.
+// A function returns the application, which does not exist before the server starts.
 module.exports = (app) => ({
   apiOptions: { middleware: [{ route: "payments/webhook", handler: payments.webhook(app) }] },
   orderOptions: { process: [defaultOrderProcess, payments.orderProcess] },

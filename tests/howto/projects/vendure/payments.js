@@ -12,7 +12,7 @@ async function call(method, path, body) {
   return answer;
 }
 
-// A payment waits for its customer until the webhook says that it is authorized.
+// A payment waits for the customer until the webhook reports an authorization.
 const paymentProcess = {
   transitions: {
     Created: { to: ["AwaitingCustomer"], mergeStrategy: "merge" },
@@ -20,7 +20,7 @@ const paymentProcess = {
   },
 };
 
-// An order may be shipped in part while it is authorized, and what is shipped is captured.
+// An authorized order can be shipped in parts, and shipped lines are captured.
 const orderProcess = {
   transitions: {
     PaymentAuthorized: { to: ["PartiallyShipped", "Shipped"], mergeStrategy: "merge" },
@@ -77,7 +77,7 @@ const captureWhatIsShipped = new FulfillmentHandler({
 
 const NEW_STATE = { completed: "Authorized", cancelled: "Cancelled", expired: "Cancelled", error: "Declined" };
 
-// For apiOptions.middleware. The application is not there before the server is.
+// For apiOptions.middleware. The application does not exist before the server starts.
 const webhook = (app) => async (request, response) => {
   const { order_id: id } = request.body;
   const paid = await call("GET", `/orders/${id}/`);
@@ -87,7 +87,7 @@ const webhook = (app) => async (request, response) => {
   if (payment?.state === "AwaitingCustomer" && state) {
     await app().get(OrderService).transitionPaymentToState(ctx, payment.id, state);
   }
-  const isUnknown = !payment && !paid.flags?.includes("is-refund"); // its checkout is about to save it
+  const isUnknown = !payment && !paid.flags?.includes("is-refund"); // the checkout is about to save the payment
   response.writeHead(isUnknown ? 503 : 204).end();
 };
 

@@ -13,5 +13,5 @@ def call(method, path, body=None):
 
 
 def page_of(order):
-    """Where the customer pays: payment_url has no scheme, so it gets that of the API."""
+    """Return the address of the payment page: payment_url has no scheme, so use the API's scheme."""
     return f"{urlsplit(settings.PAYMENTS_URL).scheme}://{order['transactions'][0]['payment_url']}"

@@ -24,7 +24,7 @@ def checkout(request):
             "transactions": [{"payment_method": request.POST.get("method", "credit-card")}],
         },
     )
-    Sale.objects.get_or_create(order_id=order["id"])  # its webhook may have come before the response
+    Sale.objects.get_or_create(order_id=order["id"])  # the webhook may have arrived before the response
     return redirect(payments.page_of(order))
 
 

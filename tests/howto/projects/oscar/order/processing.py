@@ -6,7 +6,7 @@ from shop import payments
 
 
 class EventHandler(processing.EventHandler):
-    """What is shipped is captured, and a payment event "Refund" refunds."""
+    """Captures shipped lines, and refunds for a payment event "Refund"."""
 
     @transaction.atomic
     def handle_shipping_event(self, order, event_type, lines, line_quantities, **kwargs):

@@ -8,7 +8,7 @@ API = "https://api.payments.example/v1"
 
 
 def call(method, path, body=None):
-    """Call the payment service; what it refuses is shown to the staff by Oscar's dashboard."""
+    """Call the payment service; Oscar's dashboard shows its refusals to the staff."""
     try:
         answer = requests.request(method, API + path, json=body, auth=(settings.PAYMENTS_KEY, ""), timeout=10)
     except requests.ConnectionError as error:

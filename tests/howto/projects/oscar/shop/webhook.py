@@ -23,7 +23,7 @@ def webhook(request):
     paid = payments.call("GET", f"/orders/{order_id}/")
     with transaction.atomic():
         source = get_model("payment", "Source").objects.select_for_update().filter(reference=order_id).first()
-        if source is None:  # the checkout is about to save it, or it is a refund
+        if source is None:  # the checkout is about to save the source, or the order is a refund
             return HttpResponse(status=204 if "is-refund" in paid.get("flags", []) else 503)
         status = NEW_STATUS.get(paid["status"])
         if status in source.order.available_statuses():

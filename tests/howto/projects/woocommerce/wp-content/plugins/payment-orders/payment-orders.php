@@ -45,7 +45,7 @@ add_action('plugins_loaded', function () {
             $id = json_decode(file_get_contents('php://input'), true)['order_id'];
             $paid = $this->call('GET', "/orders/$id/");
             if (is_wp_error($paid)) {
-                status_header(503); // it comes again
+                status_header(503); // the service retries
                 exit;
             }
             $order = wc_get_order((int) ($paid['merchant_order_id'] ?? 0));
@@ -60,7 +60,7 @@ add_action('plugins_loaded', function () {
             exit;
         }
 
-        /** An order that is completed has been shipped: what is left of its authorization is captured. */
+        /** A completed order has been shipped: capture the remaining authorization. */
         public function capture($order_id)
         {
             $order = wc_get_order($order_id);
@@ -73,7 +73,7 @@ add_action('plugins_loaded', function () {
             $order->save();
         }
 
-        /** Before the capture, what is not shipped is taken off the authorization; afterwards, it is money back. */
+        /** Before the capture, a refund voids the unshipped part of the authorization; afterwards, it returns money. */
         public function process_refund($order_id, $amount = null, $reason = '')
         {
             $order = wc_get_order($order_id);
