@@ -282,9 +282,9 @@ def _merge(name: str, tests: TestReports) -> TestReport:
 def _check_played(only: Sequence[str], explored: Sequence[ExplorationResult]) -> None:
     """Exit if a selected variation has no step in any test."""
     unplayed = [each.unplayed for each in explored]
-    missed = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
-    if missed:
-        fail(f"{'; '.join(missed)}: --only {' '.join(only)} was not played")
+    unplayed_names = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
+    if unplayed_names:
+        fail(f"{'; '.join(unplayed_names)}: --only {' '.join(only)} was not played")
 
 
 def _progress() -> Progress:

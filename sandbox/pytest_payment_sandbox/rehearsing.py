@@ -71,8 +71,8 @@ from pytest_payment_sandbox.rehearsal.showing import (
     Mailbox,
     failed_visits,
     normalize,
-    page_in,
     read_pages,
+    request_page_in_process,
 )
 
 PROPERTY: Final = "payment_rehearsal"
@@ -164,17 +164,17 @@ class OneRun:
         self._hang_location = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
-    def stop_at_next_call(self, place: str) -> None:
+    def stop_at_next_call(self, location: str) -> None:
         """Make a run that takes too long stop at its next call to the sandbox."""
-        self._hang_location = place
+        self._hang_location = location
         if self._run is not None:
             self._run.is_abandoned = True
 
-    def abandoned_result(self, place: str) -> RunResult:
+    def abandoned_result(self, location: str) -> RunResult:
         """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
         return RunResult(
-            Verdict([hang_problem(innermost_frame(place))], (), ()), steps, self.variation, place, ""
+            Verdict([hang_problem(innermost_frame(location))], (), ()), steps, self.variation, location, ""
         )
 
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
@@ -199,7 +199,7 @@ class OneRun:
         if self._baseline is not None:
             self._run.calls.limit(self._baseline.most_calls)
             self._run.pace.baseline_busy = self._baseline.busy
-        project._on_action = self._observe
+        project._on_action = self._record_books
         own.rehearse(self._run)
         set_submission_choice(self._vary_submission)
 
@@ -269,7 +269,10 @@ class OneRun:
         browser = project.browser(project.application)
         paths = self._fixture(PAGES) or ()
         return CustomerView(
-            read_pages(run.project, partial(page_in, browser), paths, is_first=self._baseline is None), emails
+            read_pages(
+                run.project, partial(request_page_in_process, browser), paths, is_first=self._baseline is None
+            ),
+            emails,
         )
 
     def check_output(self, report: pytest.TestReport) -> None:
@@ -307,7 +310,7 @@ class OneRun:
             browser = self._project.browser(self._project.application)
             self._failed_visits += failed_visits(browser, order, tabs)
 
-    def _observe(self) -> None:
+    def _record_books(self) -> None:
         """Record the shop's current books, but only on the test's thread, which may own the database."""
         if get_ident() == self._thread_id:
             with suppress(Exception):  # in the middle of a test, the books may be unreadable
@@ -385,13 +388,13 @@ class SessionRehearsal:
         self._fruitful: set[str] = set()  # names of changes with findings in this session
         self.clock = f"frozen@{wall_now().isoformat()}"
 
-    def expect(self, count: int) -> None:
+    def share_budget(self, count: int) -> None:
         """Share the budget among this many tests."""
         self._remaining_items = max(1, count)
-        left = duration(self._budget_seconds)
+        remaining = duration(self._budget_seconds)
         tests = "1 test" if self._remaining_items == 1 else f"{self._remaining_items} tests"
         resume = "Ctrl-C stops, --payment-rehearse-continue resumes"
-        self._progress.write_line(f"rehearses {tests} in at most {left}; {resume}")
+        self._progress.write_line(f"rehearses {tests} in at most {remaining}; {resume}")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test unchanged and in its variations, and report the test once."""
@@ -483,14 +486,14 @@ class _Runs:
 
     def run_unchanged(self) -> tuple[list[pytest.TestReport], RunResult]:
         """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
-        begun_seconds = monotonic_seconds()
+        started_seconds = monotonic_seconds()
         run = OneRun(self._item, verdicts=self._verdicts)
         run.watch = lambda: Watchdog(
-            SECONDS_MAX, run.stop_at_next_call, lambda place: self._abandon(run, place)
+            SECONDS_MAX, run.stop_at_next_call, lambda location: self._abandon(run, location)
         )
         self._reports, result = _run_once(self._item, run)
         self._baseline = result
-        self._baseline_seconds = monotonic_seconds() - begun_seconds
+        self._baseline_seconds = monotonic_seconds() - started_seconds
         return list(self._reports), result
 
     def run_variation(self, variation: ChangedSteps) -> RunResult:
@@ -506,9 +509,9 @@ class _Runs:
         return self._run_watched(run)[1]
 
     def _run_watched(self, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
-        left_seconds = self.until_seconds - monotonic_seconds()
-        limit_seconds = time_limit_seconds(left_seconds, self._baseline_seconds)
-        with Watchdog(limit_seconds, run.stop_at_next_call, lambda place: self._abandon(run, place)):
+        remaining_seconds = self.until_seconds - monotonic_seconds()
+        limit_seconds = time_limit_seconds(remaining_seconds, self._baseline_seconds)
+        with Watchdog(limit_seconds, run.stop_at_next_call, lambda location: self._abandon(run, location)):
             return _run_once(self._item, run)
 
     def look_for_leaks(self, baseline: RunResult) -> None:
@@ -533,9 +536,9 @@ class _Runs:
             baseline.verdict.state,
         )
 
-    def _abandon(self, run: OneRun, place: str) -> None:
+    def _abandon(self, run: OneRun, location: str) -> None:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
-        result = run.abandoned_result(place)
+        result = run.abandoned_result(location)
         explorer = self.explorer or Explorer(lambda variation: result, lambda: False)
         explorer.record(run.variation, result)
         items = self._item.session.items
@@ -570,7 +573,7 @@ def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
         session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
     )
     workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
-    rehearsal.expect(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
+    rehearsal.share_budget(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
     return rehearsal
 
 

@@ -168,12 +168,16 @@ def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
 
 def _line_of_call(ending: Ending, call: tuple[str, str], number: int) -> Line | None:
     """Return the line that decided on the nth call with this method and path."""
-    placed = [
+    calls_with_lines = [
         ((method, path), PlacedCall(f"{method} {short_path(path)}", shop_lines(stack)))
         for method, path, stack in ending.calls
     ]
-    alike = [each for calls_by_step, each in placed if calls_by_step == call]
-    return deciding_line(alike[number], [each for _, each in placed]) if number < len(alike) else None
+    calls_of_kind = [each for method_and_path, each in calls_with_lines if method_and_path == call]
+    return (
+        deciding_line(calls_of_kind[number], [each for _, each in calls_with_lines])
+        if number < len(calls_of_kind)
+        else None
+    )
 
 
 def _error_lines(project: Project) -> list[str]:

@@ -201,11 +201,11 @@ class Customer:
     def return_to_shop(self, url: str, tabs: int) -> None:
         """Request the return page with the customer's cookies, on one thread per tab."""
 
-        def ask() -> None:
+        def request_page() -> None:
             with suppress(requests.RequestException):  # the effect of the request shows later
                 requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
 
-        threads = [Thread(target=ask, daemon=True) for _ in range(tabs)]
+        threads = [Thread(target=request_page, daemon=True) for _ in range(tabs)]
         for thread in threads:
             start(thread)
         for thread in threads:
@@ -261,12 +261,13 @@ class Customer:
             element.click()
 
     def _failure(self, step: PurchaseStep, error: Exception) -> PurchaseFailed:
-        why = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         with suppress(Exception):  # a selector can be invalid
             if not self._page.locator(step.selector).count():
-                why = f"no element matched within {TIMEOUT_MS // 1000} s"
+                reason = f"no element matched within {TIMEOUT_MS // 1000} s"
         return PurchaseFailed(
-            f"{self._script.file}, {step.label}: {why} on {self._page.url}, which shows {self._page_text()!r}"
+            f"{self._script.file}, {step.label}: {reason} on {self._page.url}, "
+            f"which shows {self._page_text()!r}"
         )
 
     def _page_text(self) -> str:
@@ -286,12 +287,12 @@ class Customer:
                 if not self._page.url.startswith(self._sandbox):
                     return
                 self._cookies = {each["name"]: each["value"] for each in self._context.cookies(self._shop)}
-                wanted = self._next_button(has_paid=has_paid)
-                if wanted is None:
+                button = self._next_button(has_paid=has_paid)
+                if button is None:
                     return
-                has_paid = has_paid or wanted == PAY_BUTTONS
+                has_paid = has_paid or button == PAY_BUTTONS
                 with self._page.expect_navigation(wait_until="load"):
-                    self._page.locator(wanted).locator("visible=true").first.click()
+                    self._page.locator(button).locator("visible=true").first.click()
         except Error as error:
             reason = str(error).partition("\n")[0]
             raise PurchaseFailed(
@@ -302,9 +303,9 @@ class Customer:
     def _next_button(self, *, has_paid: bool) -> str | None:
         """Return the selector of the next button; after the payment, the bank may ask for a confirmation."""
         may_pay = not has_paid or BANK_PATH in self._page.url
-        wanted = [*((PAY_BUTTONS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK_BUTTON]
+        selectors = [*((PAY_BUTTONS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK_BUTTON]
         return next(
-            (each for each in wanted if self._page.locator(each).locator("visible=true").count()), None
+            (each for each in selectors if self._page.locator(each).locator("visible=true").count()), None
         )
 
     def _expect_return(self) -> None:
@@ -313,16 +314,16 @@ class Customer:
                 f"{self._script.file}: the customer does not get back to the shop: the payment page "
                 f"{self._page.url} shows {self._page_text()!r}; set a return_url in the order"
             )
-        wanted = self._script.returned
-        if not wanted:
+        expected = self._script.returned
+        if not expected:
             return
-        if wanted.startswith(("/", "http")):
-            is_right = self._page.url.startswith(urljoin(f"{self._shop}/", wanted))
+        if expected.startswith(("/", "http")):
+            is_right = self._page.url.startswith(urljoin(f"{self._shop}/", expected))
         else:
-            is_right = self._page.locator(wanted).count() > 0
+            is_right = self._page.locator(expected).count() > 0
         if not is_right:
             raise PurchaseFailed(
-                f'{self._script.file}, returned: expected "{wanted}" on {self._page.url}, '
+                f'{self._script.file}, returned: expected "{expected}" on {self._page.url}, '
                 f"which shows {self._page_text()!r}"
             )
 

@@ -24,7 +24,7 @@ class BooksSnapshot(NamedTuple):
     """A snapshot of the shop's books, and the status of each order as last read by the shop."""
 
     entries: Sequence[BookEntry]
-    read: Mapping[str, str]
+    statuses: Mapping[str, str]
 
 
 class VariationSigns(NamedTuple):
@@ -46,7 +46,9 @@ def signs_of(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs:
         return frozenset()
     end = snapshots[-1]
     if not end.entries:
-        return frozenset(f"the last status that the shop read is {status!r}" for status in end.read.values())
+        return frozenset(
+            f"the last status that the shop read is {status!r}" for status in end.statuses.values()
+        )
     problems = _failed_changes(project)
     return frozenset(
         chain(
@@ -74,17 +76,17 @@ def _first_occurrences(
         for entry in snapshot.entries:
             if condition(entry) and entry.purchase not in known:
                 known.add(entry.purchase)
-                status = _last_read(entry, snapshot.read)
+                status = _last_read(entry, snapshot.statuses)
                 yield f"{words} " + (f"when it reads {status!r}" if status else "without reading the order")
 
 
-def _last_read(entry: BookEntry, read: Mapping[str, str]) -> str | None:
-    return next((read[order_id] for order_id in reversed([*read]) if order_id in entry.orders), None)
+def _last_read(entry: BookEntry, statuses: Mapping[str, str]) -> str | None:
+    return next((statuses[order_id] for order_id in reversed([*statuses]) if order_id in entry.orders), None)
 
 
 def _unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
     for entry in end.entries:
-        status = _last_read(entry, end.read)
+        status = _last_read(entry, end.statuses)
         if not entry.paid and status in PAID:
             yield f"the shop reads {status!r}, but does not mark the purchase as paid"
 
@@ -169,10 +171,10 @@ def cause_of(
     names = set(chain.from_iterable(each.names for each in failing))
     if len(failing) < 2 or len(names) < 2:
         return ""
-    return _distinguishing_sign(failing, passing, usual) or _family(failing)
+    return _distinguishing_sign(failing, passing, usual) or _common_family_cause(failing)
 
 
-def _family(failing: Sequence[VariationSigns]) -> str:
+def _common_family_cause(failing: Sequence[VariationSigns]) -> str:
     kinds = {change.step.partition(":")[0] for each in failing for change in each.changes}
     causes = (
         each.cause

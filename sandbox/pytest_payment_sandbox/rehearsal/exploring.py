@@ -168,8 +168,8 @@ class Explorer:
         known = self._record_baseline(baseline)
         result = self._run(variation)
         self._record_news(variation, result, known)
-        missed = [changed.name for changed in variation if changed not in result.applied]
-        unplayed = [f"the test has no step for {name}" for name in missed]
+        unplayed_names = [changed.name for changed in variation if changed not in result.applied]
+        unplayed = [f"the test has no step for {name}" for name in unplayed_names]
         return ExplorationResult(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:

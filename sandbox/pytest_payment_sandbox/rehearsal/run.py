@@ -405,14 +405,14 @@ class RehearsedRun:
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)
-        self._note_place(step)
+        self._record_lines(step)
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.fits(step):
             return None
         self.applied.append(changed)
         return changed.change.effect
 
-    def _note_place(self, step: Step) -> None:
+    def _record_lines(self, step: Step) -> None:
         """Record the shop's lines that led to a call, except in the unchanged run."""
         if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"

@@ -68,12 +68,12 @@ class ShopInBrowser:
         progress.write_line(f"makes the unchanged purchase in {self.url}, following {self._buy.file}")
         baseline = self._run_unchanged(browser)
         tried = TriedVariations(baseline, stored_variations)
-        left, purchase_seconds = (
+        remaining, purchase_seconds = (
             duration(until_seconds - monotonic_seconds()),
             monotonic_seconds() - started_seconds,
         )
         progress.write_line(
-            f"changes one thing at a time; a purchase takes {purchase_seconds:.1f} s, {left} left"
+            f"changes one thing at a time; a purchase takes {purchase_seconds:.1f} s, {remaining} left"
             + (f"; {tried.count} variations were tried before" if tried.count else "")
         )
 

@@ -289,9 +289,9 @@ class Suite:
         return SuiteResult({name: explored[name] for name in baselines}, stored_variations, is_stopped)
 
     def _run_unchanged(self) -> dict[str, RunResult]:
-        begun = monotonic_seconds()
+        started_seconds = monotonic_seconds()
         run, failure = self._execute({}, self._command)
-        self._suite_seconds = monotonic_seconds() - begun
+        self._suite_seconds = monotonic_seconds() - started_seconds
         if failure is not None:
             raise SuiteFailed(f"the unchanged suite fails: {failure}")
         results = run.results(None)
@@ -315,9 +315,10 @@ class Suite:
         names = [name for name in self._tried if name]
         count = f"{len(names)} tests" if len(names) > 1 else "1 test" if names else "the whole suite"
         known = sum(tried.count for tried in self._tried.values())
-        left = duration(self._until_seconds - monotonic_seconds())
+        remaining = duration(self._until_seconds - monotonic_seconds())
         self._progress.write_line(
-            f"changes one thing at a time in {count}; a run takes {self._suite_seconds:.1f} s, {left} left"
+            f"changes one thing at a time in {count}; "
+            f"a run takes {self._suite_seconds:.1f} s, {remaining} left"
             + (f"; {known} variations were tried before" if known else "")
         )
 
@@ -395,7 +396,7 @@ class Suite:
     def _execute(
         self, variations: Mapping[str, ChangedSteps], command: Sequence[str]
     ) -> tuple[_SuiteRun, str | None]:
-        begun = monotonic_seconds()
+        started_seconds = monotonic_seconds()
         run = _SuiteRun(variations, self._memories, self._sources)
         config = ServerConfig(observer=run, seed=SEED, clock=CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
@@ -406,7 +407,7 @@ class Suite:
         if not variations:
             run.add_leaks(output)
         if command is not self._command:
-            self._one_seconds = monotonic_seconds() - begun
+            self._one_seconds = monotonic_seconds() - started_seconds
         return run, failure
 
     def _run_command(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
