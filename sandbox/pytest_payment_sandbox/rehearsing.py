@@ -106,7 +106,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
     terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
     notes = Counter(note for test in tests for note in test["notes"])
     for note, count in sorted(notes.items()):
-        terminalreporter.write_line(f"  in {count} tests {note}")
+        terminalreporter.write_line(f"  in {'1 test' if count == 1 else f'{count} tests'}: {note}")
     file = config.getoption("payment_rehearse_report")
     if file:
         write(Path(file), tests)
@@ -394,7 +394,7 @@ class SessionRehearsal:
         remaining = duration(self._budget_seconds)
         tests = "1 test" if self._remaining_items == 1 else f"{self._remaining_items} tests"
         resume = "Ctrl-C stops, --payment-rehearse-continue resumes"
-        self._progress.write_line(f"rehearses {tests} in at most {remaining}; {resume}")
+        self._progress.write_line(f"rehearsing {tests} in at most {remaining}; {resume}")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test unchanged and in its variations, and report the test once."""

@@ -106,5 +106,5 @@ def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words:
     problem = BookProblem("shipped-twice", "it ships twice")
     finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
     report = report_of("test_a_sale", ExplorationResult([finding], 3, 0, []), lambda each: "")
-    assert f"  seen: {words}" in lines_of(report)
+    assert f"  {words}" in lines_of(report)
     assert f"<p>{words}</p>" in html([report])

@@ -49,7 +49,7 @@ class PurchaseFailed(Exception):
 class PurchaseStep(NamedTuple):
     """One step of a purchase in the shop."""
 
-    element: str
+    name: str  # such as step 2
     action: str
     selector: str
     value: str = ""
@@ -57,7 +57,7 @@ class PurchaseStep(NamedTuple):
     @property
     def label(self) -> str:
         """The step as shown in errors."""
-        return f'{self.element} ({self.action} "{self.selector}")'
+        return f'{self.name} ({self.action} "{self.selector}")'
 
 
 class PurchaseScript(NamedTuple):
@@ -217,12 +217,14 @@ class Customer:
 
     # Steps
 
-    def _open(self, url: str, element: str) -> None:
+    def _open(self, url: str, step_name: str) -> None:
         try:
             self._page.goto(url, wait_until="load")
         except Error as error:
             reason = error.message.partition("\n")[0]
-            raise PurchaseFailed(f"{self._script.file}, {element}: {url} does not open: {reason}") from error
+            raise PurchaseFailed(
+                f"{self._script.file}, {step_name}: {url} does not open: {reason}"
+            ) from error
 
     def _perform(self, step: PurchaseStep, number: int, press: RecordSubmission, forms: Forms) -> None:
         element = self._page.locator(step.selector).first

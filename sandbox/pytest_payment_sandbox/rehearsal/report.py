@@ -89,16 +89,16 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
     """Format the findings of a test as text; ``with_name`` adds the test's name."""
     lines: list[str] = []
     for finding in test["findings"]:
-        rows = {
-            "test": test["test"] if with_name else "",
-            "at": finding["line"],
-            "seen": _smallest_change(finding) if finding["smallest"] else "",
-            "": finding["lesson"],
-            "again": finding["again"],
-        }
+        rows = (
+            ("test: ", test["test"] if with_name else ""),
+            ("at: ", finding["line"]),
+            ("", _smallest_change(finding) if finding["smallest"] else ""),
+            ("", finding["lesson"]),
+            ("rerun: ", finding["again"]),
+        )
         timeline = [f"  {line}" for line in finding["timeline"].splitlines()]
-        shown = [f"  {f'{name}: ' if name else ''}{row}" for name, row in rows.items() if row]
-        lines += [finding["sentence"], *shown, "", *timeline, ""]
+        details = [f"  {label}{text}" for label, text in rows if text]
+        lines += [finding["sentence"], *details, "", *timeline, ""]
     return lines
 
 
@@ -136,11 +136,11 @@ def summary(tests: TestReports, unit: str = "test") -> str:
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
-    no_time = f", no time for {untried} more (a longer budget tries them)" if untried else ""
+    no_time = f", no time for {untried} more (increase the budget)" if untried else ""
     count = f"1 {unit}" if len(tests) == 1 else f"{len(tests)} {unit}s"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
-    variations_text = "1 variation" if variations == 1 else f"{variations} variations"
-    return f"{count} rehearsed in {variations_text}{no_time}: {number}"
+    count_of_variations = "1 variation" if variations == 1 else f"{variations} variations"
+    return f"{count} rehearsed in {count_of_variations}{no_time}: {number}"
 
 
 def _finding_html(test: TestReport, finding: Mapping[str, str]) -> str:

@@ -65,7 +65,7 @@ class ShopInBrowser:
         """
         started_seconds = monotonic_seconds()
         until_seconds = started_seconds + budget_seconds
-        progress.write_line(f"makes the unchanged purchase in {self.url}, following {self._buy.file}")
+        progress.write_line(f"making the unchanged purchase in {self.url}, following {self._buy.file}")
         baseline = self._run_unchanged(browser)
         tried = TriedVariations(baseline, stored_variations)
         remaining, purchase_seconds = (
@@ -73,7 +73,7 @@ class ShopInBrowser:
             monotonic_seconds() - started_seconds,
         )
         progress.write_line(
-            f"changes one thing at a time; a purchase takes {purchase_seconds:.1f} s, {remaining} left"
+            f"changing one thing at a time; a purchase takes {purchase_seconds:.1f} s, {remaining} left"
             + (f"; {tried.count} variations were tried before" if tried.count else "")
         )
 

@@ -317,7 +317,7 @@ class Suite:
         known = sum(tried.count for tried in self._tried.values())
         remaining = duration(self._until_seconds - monotonic_seconds())
         self._progress.write_line(
-            f"changes one thing at a time in {count}; "
+            f"changing one thing at a time in {count}; "
             f"a run takes {self._suite_seconds:.1f} s, {remaining} left"
             + (f"; {known} variations were tried before" if known else "")
         )
@@ -402,7 +402,7 @@ class Suite:
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
             if not variations:
-                self._progress.write_line(f"runs the unchanged suite: {shlex.join(command)}")
+                self._progress.write_line(f"running the unchanged suite: {shlex.join(command)}")
             failure, output = self._run_command(command, server.url, endpoint.url)
         if not variations:
             run.add_leaks(output)
