@@ -17,9 +17,7 @@ def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
 
 def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     group.addoption(
-        "--payment-rehearse",
-        action="store_true",
-        help="rerun every test with one change at a time",
+        "--payment-rehearse", action="store_true", help="rerun every test with one change at a time"
     )
     group.addoption(
         "--payment-rehearse-only",

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.unittesting import MarkerOptions
 
 OFF, WARN, ERROR = "off", "warn", "error"
-FIXTURES = (
-    "payment_sandbox",
-    "class_payment_sandbox",
-    "module_payment_sandbox",
-    "session_payment_sandbox",
-)
+FIXTURES = ("payment_sandbox", "class_payment_sandbox", "module_payment_sandbox", "session_payment_sandbox")
 FILE_SUFFIXES = (".yaml", ".yml", ".json")
 EXPECT = "expect"
 PROJECT_MARKERS = ("payment_intercept", "payment_scenario", "payment_settings")

@@ -26,7 +26,7 @@ from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import (
     SECONDS_MAX,
-    Watchdog,
+    RunWatchdog,
     end_process,
     innermost_frame,
     time_limit_seconds,
@@ -36,16 +36,16 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
 from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
-    ExplorationResult,
+    Exploration,
     Explorer,
     RunResult,
     parse_variation,
 )
 from pytest_payment_sandbox.rehearsal.judging import (
     REVIEW_PREFIX,
+    RunVerdict,
     Trial,
-    Verdict,
-    VerdictsByState,
+    Verdicts,
     changes_calls,
     hang_problem,
     judge,
@@ -57,13 +57,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
-from pytest_payment_sandbox.rehearsal.report import (
-    TestReport,
-    lines_of,
-    report_of,
-    summary,
-    write,
-)
+from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
@@ -71,19 +65,19 @@ from pytest_payment_sandbox.rehearsal.showing import (
     Mailbox,
     failed_visits,
     normalize,
+    open_page,
     read_pages,
-    request_page_in_process,
 )
 
 PROPERTY: Final = "payment_rehearsal"
 
 
-def add_findings(report: pytest.TestReport, explored: ExplorationResult, item: pytest.Item) -> None:
+def add_findings(report: pytest.TestReport, explored: Exploration, item: pytest.Item) -> None:
     """Add the findings of a test's variations to the report of the test; findings fail the test."""
     test = report_of(
         item.nodeid,
         explored,
-        lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
+        lambda variation: f'pytest "{item.nodeid}" --payment-rehearse-only="{variation}"',
     )
     report.user_properties.append((PROPERTY, test))
     if explored.findings or explored.unplayed:
@@ -125,8 +119,8 @@ BOOKS: Final = "payment_books"
 TRACES: Final = "payment_traces"
 PAGES: Final = "payment_pages"
 RESTART: Final = "payment_shop_restart"
-NO_VERDICT: Final = Verdict([], (), ())
-SETUP_FAILED: Final = Verdict(
+NO_VERDICT: Final = RunVerdict([], (), ())
+SETUP_FAILED: Final = RunVerdict(
     [BookProblem("not-judged", "the test's set-up failed, so nothing was judged")], (), ()
 )
 
@@ -139,19 +133,19 @@ class OneRun:
         item: pytest.Item,
         variation: ChangedSteps = (),
         *,
-        on_other_threads: bool = False,
-        works_on_other_threads: bool = True,
-        baseline: Verdict | None = None,
-        verdicts: VerdictsByState | None = None,
+        is_threaded: bool = False,
+        is_thread_safe: bool = True,
+        baseline: RunVerdict | None = None,
+        verdicts: Verdicts | None = None,
     ) -> None:
         self.variation = variation
         self._baseline = baseline
-        self._verdicts: VerdictsByState = {} if verdicts is None else verdicts
+        self._verdicts: Verdicts = {} if verdicts is None else verdicts
         self._item = item
-        self.verdict: Verdict | None = None
+        self.verdict: RunVerdict | None = None
         self.timeline = self.picture = ""
-        self._on_other_threads = on_other_threads
-        self._works_on_other_threads = works_on_other_threads
+        self._is_threaded = is_threaded
+        self._is_thread_safe = is_thread_safe
         self._project: PaymentSandbox | None = None
         self._lookup: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
@@ -164,17 +158,17 @@ class OneRun:
         self._hang_location = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
-    def stop_at_next_call(self, location: str) -> None:
+    def stop_soon(self, place: str) -> None:
         """Make a run that takes too long stop at its next call to the sandbox."""
-        self._hang_location = location
+        self._hang_location = place
         if self._run is not None:
             self._run.is_abandoned = True
 
-    def abandoned_result(self, location: str) -> RunResult:
+    def abandoned_result(self, place: str) -> RunResult:
         """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
         return RunResult(
-            Verdict([hang_problem(innermost_frame(location))], (), ()), steps, self.variation, location, ""
+            RunVerdict([hang_problem(innermost_frame(place))], (), ()), steps, self.variation, place, ""
         )
 
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
@@ -187,13 +181,9 @@ class OneRun:
             return
         self._project, self._lookup = project, report
         self._run = RehearsedRun(
-            own,
-            self.variation,
-            on_other_threads=self._on_other_threads,
-            visit=self._visit,
-            restart=self._restart_shop,
+            own, self.variation, is_threaded=self._is_threaded, visit=self._visit, restart=self._restart_shop
         )
-        self._run.works_on_other_threads = self._works_on_other_threads
+        self._run.is_thread_safe = self._is_thread_safe
         self._run.on_act = self._emails.mark_first_action
         self._run.on_webhook = self._take_snapshot
         if self._baseline is not None:
@@ -221,7 +211,7 @@ class OneRun:
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
-    ) -> Verdict:
+    ) -> RunVerdict:
         """Judge a run; if it was abandoned or cannot be judged, return this as its only problem."""
         try:
             if not self._hang_location:
@@ -235,9 +225,9 @@ class OneRun:
         run.is_abandoned = False
         return judge_abandoned(run, innermost_frame(self._hang_location))
 
-    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Verdict:
+    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> RunVerdict:
         is_strict = not self.variation and review_mode(self._item) == ERROR
-        unrelated_problems = (
+        unrelated = (
             unrelated_mistakes(run.project) if is_strict else []
         )  # read before the judgement advances the clock
         reason = None if failure is None else f"{type(failure).__name__}: {failure}"
@@ -252,7 +242,7 @@ class OneRun:
             self._snapshots,
         )
         verdict = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
-        verdict.problems.extend(unrelated_problems)
+        verdict.problems.extend(unrelated)
         if not changes_calls(self.variation):
             verdict.problems.extend(self._failed_visits[:1])
         expected_kinds = {f"{REVIEW_PREFIX}{rule}" for rule in expected_rules(self._item)}
@@ -269,9 +259,7 @@ class OneRun:
         browser = project.browser(project.application)
         paths = self._fixture(PAGES) or ()
         return CustomerView(
-            read_pages(
-                run.project, partial(request_page_in_process, browser), paths, is_first=self._baseline is None
-            ),
+            read_pages(run.project, partial(open_page, browser), paths, is_first=self._baseline is None),
             emails,
         )
 
@@ -398,7 +386,7 @@ class SessionRehearsal:
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test unchanged and in its variations, and report the test once."""
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, place=item.location)
         runs = _Runs(item)
         reports, result = runs.run_unchanged()
         explored = None
@@ -411,11 +399,11 @@ class SessionRehearsal:
             if explored is not None and report.when == "call":
                 add_findings(report, explored, item)
             item.ihook.pytest_runtest_logreport(report=report)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, place=item.location)
         if self._is_stopped:
             raise KeyboardInterrupt
 
-    def _explore(self, item: pytest.Item, runs: "_Runs", baseline: RunResult) -> ExplorationResult:
+    def _explore(self, item: pytest.Item, runs: "_Runs", baseline: RunResult) -> Exploration:
         now = monotonic_seconds()
         runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._remaining_items)
         tried = TriedVariations(baseline, self._memory.tried(item.nodeid))
@@ -431,7 +419,7 @@ class SessionRehearsal:
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._previously_failed(item),
-            threads=lambda: runs.works_on_other_threads,
+            threads=lambda: runs.is_thread_safe,
             fruitful=self._fruitful,
         )
         only = self._only or _marked_variation(item)
@@ -480,7 +468,7 @@ class _Runs:
         self._reports: list[pytest.TestReport] = []
         self._baseline: RunResult | None = None
         self._baseline_seconds = 0.0
-        self._verdicts: VerdictsByState = {}
+        self._verdicts: Verdicts = {}
         self.until_seconds = 0.0
         self.explorer: Explorer | None = None
 
@@ -488,9 +476,7 @@ class _Runs:
         """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
         started_seconds = monotonic_seconds()
         run = OneRun(self._item, verdicts=self._verdicts)
-        run.watch = lambda: Watchdog(
-            SECONDS_MAX, run.stop_at_next_call, lambda location: self._abandon(run, location)
-        )
+        run.watch = lambda: RunWatchdog(SECONDS_MAX, run.stop_soon, lambda place: self._abandon(run, place))
         self._reports, result = _run_once(self._item, run)
         self._baseline = result
         self._baseline_seconds = monotonic_seconds() - started_seconds
@@ -502,7 +488,7 @@ class _Runs:
         run = OneRun(
             self._item,
             variation,
-            works_on_other_threads=not is_early or self.works_on_other_threads,
+            is_thread_safe=not is_early or self.is_thread_safe,
             baseline=self._baseline.verdict if self._baseline is not None else None,
             verdicts=self._verdicts,
         )
@@ -511,7 +497,7 @@ class _Runs:
     def _run_watched(self, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
         remaining_seconds = self.until_seconds - monotonic_seconds()
         limit_seconds = time_limit_seconds(remaining_seconds, self._baseline_seconds)
-        with Watchdog(limit_seconds, run.stop_at_next_call, lambda location: self._abandon(run, location)):
+        with RunWatchdog(limit_seconds, run.stop_soon, lambda place: self._abandon(run, place)):
             return _run_once(self._item, run)
 
     def look_for_leaks(self, baseline: RunResult) -> None:
@@ -523,12 +509,12 @@ class _Runs:
             baseline.verdict.problems.extend(run.leaks(texts))
 
     @cached_property
-    def works_on_other_threads(self) -> bool:
+    def is_thread_safe(self) -> bool:
         """Whether the shop's handlers work on threads other than the test's; False without webhooks."""
         baseline = self._baseline
         if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
             return False
-        reports, result = self._run_watched(OneRun(self._item, on_other_threads=True))
+        reports, result = self._run_watched(OneRun(self._item, is_threaded=True))
         if any(report.failed for report in reports):
             return False
         return (result.verdict.problems, result.verdict.state) == (
@@ -536,9 +522,9 @@ class _Runs:
             baseline.verdict.state,
         )
 
-    def _abandon(self, run: OneRun, location: str) -> None:
+    def _abandon(self, run: OneRun, place: str) -> None:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
-        result = run.abandoned_result(location)
+        result = run.abandoned_result(place)
         explorer = self.explorer or Explorer(lambda variation: result, lambda: False)
         explorer.record(run.variation, result)
         items = self._item.session.items

@@ -27,7 +27,7 @@ class BooksSnapshot(NamedTuple):
     statuses: Mapping[str, str]
 
 
-class VariationSigns(NamedTuple):
+class RunSigns(NamedTuple):
     """A variation after its run: its changes, its signs, and the labels of its steps."""
 
     changes: Sequence[ChangedStep]
@@ -157,9 +157,7 @@ FAMILIES: Final = (
 """The families in ascending order of size."""
 
 
-def cause_of(
-    kind: str, failing: Sequence[VariationSigns], passing: Sequence[VariationSigns], usual: Signs
-) -> str:
+def cause_of(kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual: Signs) -> str:
     """Return the cause that separates failing from passing variations, or "" if there is only the change.
 
     ``kind`` is the kind of the problem, ``usual`` the signs of the unchanged test. A mistake by the shop,
@@ -171,10 +169,10 @@ def cause_of(
     names = set(chain.from_iterable(each.names for each in failing))
     if len(failing) < 2 or len(names) < 2:
         return ""
-    return _distinguishing_sign(failing, passing, usual) or _common_family_cause(failing)
+    return _typical_sign(failing, passing, usual) or _family_cause(failing)
 
 
-def _common_family_cause(failing: Sequence[VariationSigns]) -> str:
+def _family_cause(failing: Sequence[RunSigns]) -> str:
     kinds = {change.step.partition(":")[0] for each in failing for change in each.changes}
     causes = (
         each.cause
@@ -184,7 +182,7 @@ def _common_family_cause(failing: Sequence[VariationSigns]) -> str:
     return next(causes, "")
 
 
-def _shared_mistake(failing: Sequence[VariationSigns]) -> str:
+def _shared_mistake(failing: Sequence[RunSigns]) -> str:
     """Return a mistake by the shop in all failing runs, even if the mistake is harmless in other runs."""
     wrong = [frozenset(filter(is_wrong, each.signs)) for each in failing]
     if not wrong or not all(wrong):
@@ -194,9 +192,7 @@ def _shared_mistake(failing: Sequence[VariationSigns]) -> str:
     )
 
 
-def _distinguishing_sign(
-    failing: Sequence[VariationSigns], passing: Sequence[VariationSigns], usual: Signs
-) -> str:
+def _typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual: Signs) -> str:
     """Return the sign common to all failing runs and to few passing runs."""
     shared = frozenset.intersection(*(each.signs for each in failing)) - usual
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}

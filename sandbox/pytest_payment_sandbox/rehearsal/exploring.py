@@ -19,9 +19,9 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.scenarios.variations import COSTLIEST, rehearsed
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import Signs, VariationSigns, cause_of
+from pytest_payment_sandbox.rehearsal.causes import RunSigns, Signs, cause_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import State, Verdict
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, State
 
 PAIRS_MAX: Final = 200  # per test
 PAIRS_EARLY: Final = 25  # pairs that precede changes already tried at another step
@@ -51,7 +51,7 @@ def parse_variation(text: str) -> ChangedSteps:
 class RunResult(NamedTuple):
     """The result of one run of a test: its verdict, its steps, and the changes that took effect."""
 
-    verdict: Verdict
+    verdict: RunVerdict
     steps: Sequence[Step]
     applied: Collection[ChangedStep]
     timeline: str
@@ -79,7 +79,7 @@ class RehearsalFinding(NamedTuple):
         return variation_name(self.variation)
 
 
-class ExplorationResult(NamedTuple):
+class Exploration(NamedTuple):
     """The results of one test's variations."""
 
     findings: list[RehearsalFinding]
@@ -127,7 +127,7 @@ class Explorer:
         self._usual: Signs = frozenset()  # signs of the unchanged test
         self._final_states: Counter[tuple[Sequence[str], State]] = Counter()
 
-    def explore(self, baseline: RunResult) -> ExplorationResult:
+    def explore(self, baseline: RunResult) -> Exploration:
         """Try all single changes, then pairs, until the time is up."""
         known = self._record_baseline(baseline)
         notes: list[str] = []
@@ -144,9 +144,9 @@ class Explorer:
             untried = self._try_all(self._pairs(baseline), known)
         return self.partial_result(notes, untried)
 
-    def partial_result(self, notes: list[str], untried: int) -> ExplorationResult:
+    def partial_result(self, notes: list[str], untried: int) -> Exploration:
         """Return the results so far."""
-        return ExplorationResult(
+        return Exploration(
             [self._with_cause(place, finding) for (_, place), finding in self._findings.items()],
             len(self._tried),
             untried,
@@ -163,14 +163,14 @@ class Explorer:
         self._usual = baseline.verdict.signs
         return {problem.kind for problem in baseline.verdict.problems}
 
-    def explore_only(self, variation: ChangedSteps, baseline: RunResult) -> ExplorationResult:
+    def explore_only(self, variation: ChangedSteps, baseline: RunResult) -> Exploration:
         """Try only this variation."""
         known = self._record_baseline(baseline)
         result = self._run(variation)
         self._record_news(variation, result, known)
         unplayed_names = [changed.name for changed in variation if changed not in result.applied]
         unplayed = [f"the test has no step for {name}" for name in unplayed_names]
-        return ExplorationResult(list(self._findings.values()), 1, 0, [], unplayed)
+        return Exploration(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
         """Try the planned variations; return the number of variations that exceeded the budget."""
@@ -234,11 +234,11 @@ class Explorer:
         if not finding.variation:
             return finding
         kind = finding.problem.kind
-        failing: dict[str, VariationSigns] = {}
-        passing: list[VariationSigns] = []
+        failing: dict[str, RunSigns] = {}
+        passing: list[RunSigns] = []
         for variation, result in self._tried.items():
             labels = {step.name: step.label for step in result.steps}
-            shown = VariationSigns(variation, result.verdict.signs, labels)
+            shown = RunSigns(variation, result.verdict.signs, labels)
             has_problem = any(problem.kind == kind for problem in result.verdict.problems)
             if has_problem and _place(variation, result.steps) == place:
                 failing[variation_name(variation)] = shown

@@ -58,7 +58,7 @@ State = tuple[Any, ...]
 """The shop's books and the service's records, for comparison with other runs."""
 
 
-class Verdict(NamedTuple):
+class RunVerdict(NamedTuple):
     """The verdict on a run; ``moved`` has the total received, refunded and shipped amounts, in cents."""
 
     problems: list[BookProblem]
@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
     signs: Signs = frozenset()  # of the shop's behaviour
 
 
-VerdictsByState = dict[str, Verdict]
+Verdicts = dict[str, RunVerdict]
 """The verdicts on the runs of a test, by their state at the end of the test."""
 
 
@@ -89,9 +89,9 @@ class Trial(NamedTuple):
     run: RehearsedRun
     changes: Sequence[ChangedStep]
     failure: str | None
-    baseline: Verdict | None
+    baseline: RunVerdict | None
     books_history: Sequence[list[BookEntry]]
-    verdicts: VerdictsByState
+    verdicts: Verdicts
     read_view: Callable[[], CustomerView]
     snapshots: Sequence[BooksSnapshot] = ()
 
@@ -119,7 +119,7 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
         return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant is violated")]
 
 
-def judge(trial: Trial, advance: Advance, books: Books | None) -> Verdict:
+def judge(trial: Trial, advance: Advance, books: Books | None) -> RunVerdict:
     """Judge a run at the end of its test, and once more when no events are due.
 
     A run stops early if an earlier run was in the same state at the end of the test, or a day later.
@@ -142,7 +142,7 @@ class _Judge:
         self._has_readable_books = False  # the books were readable at the last attempt
         self._late_problems: list[BookProblem] = []
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RunVerdict:
         """Judge the run, and store its states for later runs."""
         trial, project = self._trial, self._project
         trial.run.end_test()
@@ -169,7 +169,7 @@ class _Judge:
             problems += _repeated_moves(moved, trial.baseline.moved)
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
         most, busy = trial.run.calls.most, trial.run.pace.busy
-        verdict = Verdict(
+        verdict = RunVerdict(
             _one_per_kind(problems),
             trace,
             state,
@@ -200,7 +200,7 @@ class _Judge:
         self._books_history.append(entries)
         return entries
 
-    def _twin(self, entries: list[BookEntry]) -> Verdict | None:
+    def _twin(self, entries: list[BookEntry]) -> RunVerdict | None:
         """Return the verdict on an earlier run in the same state, if any, and end this run."""
         known = entries if self._books is not None else None
         key = f"{len(self._state_keys)} {_state_key(self._trial.run, known)}"
@@ -215,7 +215,7 @@ class _Judge:
         ]
         return twin
 
-    def _twin_after_a_day(self) -> Verdict | None:
+    def _twin_after_a_day(self) -> RunVerdict | None:
         """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
         project = self._project
         expiries = [
@@ -281,19 +281,19 @@ def _next_number(delivery: Delivery) -> int | None:
     return delivery.next_number if delivery.state is DeliveryState.PENDING else None
 
 
-def judge_calls_only(run: RehearsedRun, error: BaseException) -> Verdict:
+def judge_calls_only(run: RehearsedRun, error: BaseException) -> RunVerdict:
     """Judge a run by its calls and responses only, such as after an error in the books."""
     reason = f"{type(error).__name__}: {error}".partition("\n")[0]
     problems = [
         *_call_problems(run.project, run),
         BookProblem("not-judged", f"the run could not be judged: {reason}"),
     ]
-    return Verdict(_one_per_kind(problems), _trace(run.steps), ())
+    return RunVerdict(_one_per_kind(problems), _trace(run.steps), ())
 
 
-def judge_abandoned(run: RehearsedRun, location: str) -> Verdict:
+def judge_abandoned(run: RehearsedRun, location: str) -> RunVerdict:
     """Judge a run that was abandoned because it took too long."""
-    return Verdict(
+    return RunVerdict(
         _one_per_kind([*_call_problems(run.project, run), hang_problem(location)]), _trace(run.steps), ()
     )
 
@@ -305,7 +305,7 @@ def hang_problem(location: str) -> BookProblem:
 
 def judge_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
-) -> Verdict:
+) -> RunVerdict:
     """Judge a run of a suite by its calls and its failure only; ``steps`` has the steps of all projects."""
     problems = _failure_problems("suite", failure, changes)
     excused_rules = UNRELATED | _excused_rules(changes)
@@ -314,7 +314,7 @@ def judge_without_books(
         problems += _mistakes(run.project, lambda rule: rule not in excused_rules)
         problems += _call_problems(run.project, run)
     state = tuple(_state(run.project, ()) for run in runs)
-    return Verdict(_one_per_kind(problems), _trace(steps), state)
+    return RunVerdict(_one_per_kind(problems), _trace(steps), state)
 
 
 def _failure_problems(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:

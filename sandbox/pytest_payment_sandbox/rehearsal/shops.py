@@ -12,11 +12,11 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.web.pictures import sequence, svg
-from pytest_payment_sandbox.rehearsal.announced import SETTLE_SECONDS, ExternalSources, advance_to
+from pytest_payment_sandbox.rehearsal.announced import SETTLE_SECONDS, Sources, advance_to
 from pytest_payment_sandbox.rehearsal.books import Books
 from pytest_payment_sandbox.rehearsal.buying import Customer, PurchaseFailed, PurchaseScript, images_html
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, ExplorationResult, Explorer, RunResult
-from pytest_payment_sandbox.rehearsal.judging import Trial, Verdict, VerdictsByState, judge, judge_calls_only
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -29,8 +29,8 @@ VIEWPORT: Final[ViewportSize] = {"width": 960, "height": 540}
 class ShopResult(NamedTuple):
     """The results of a purchase's variations, and the data to store for the next exploration."""
 
-    explored: ExplorationResult
-    stored_variations: StoredVariations
+    explored: Exploration
+    stored: StoredVariations
     is_stopped: bool
 
 
@@ -38,7 +38,7 @@ class ShopInBrowser:
     """A running shop that uses a project on a server in this process."""
 
     def __init__(
-        self, url: str, buy: PurchaseScript, project: Project, sandbox: str, sources: ExternalSources
+        self, url: str, buy: PurchaseScript, project: Project, sandbox: str, sources: Sources
     ) -> None:
         self.url = url
         self._buy = buy
@@ -46,8 +46,8 @@ class ShopInBrowser:
         self._sandbox = sandbox
         self._sources = sources
         self._forms: dict[int, bool] = {}
-        self._verdicts: VerdictsByState = {}
-        self._baseline: Verdict | None = None
+        self._verdicts: Verdicts = {}
+        self._baseline: RunVerdict | None = None
         self._problems: set[str] = set()
 
     def explore(
@@ -56,7 +56,7 @@ class ShopInBrowser:
         budget_seconds: float,
         only: Sequence[ChangedSteps],
         progress: Progress,
-        stored_variations: StoredVariations | None = None,
+        stored: StoredVariations | None = None,
     ) -> ShopResult:
         """Make the unchanged purchase, then its variations until the end of the budget.
 
@@ -67,7 +67,7 @@ class ShopInBrowser:
         until_seconds = started_seconds + budget_seconds
         progress.write_line(f"making the unchanged purchase in {self.url}, following {self._buy.file}")
         baseline = self._run_unchanged(browser)
-        tried = TriedVariations(baseline, stored_variations)
+        tried = TriedVariations(baseline, stored)
         remaining, purchase_seconds = (
             duration(until_seconds - monotonic_seconds()),
             monotonic_seconds() - started_seconds,
@@ -85,10 +85,10 @@ class ShopInBrowser:
 
         explorer = Explorer(run, lambda: monotonic_seconds() < until_seconds, seed=SEED)
         try:
-            explored = tried.explore_only(explorer, only) if only else explorer.explore(tried.baseline)
+            explored = tried.play_only(explorer, only) if only else explorer.explore(tried.baseline)
         except KeyboardInterrupt:
-            return ShopResult(explorer.partial_result([], 0), tried.stored_variations, True)
-        return ShopResult(explored, tried.stored_variations, False)
+            return ShopResult(explorer.partial_result([], 0), tried.stored, True)
+        return ShopResult(explored, tried.stored, False)
 
     def _run_unchanged(self, browser: Browser) -> RunResult:
         result, failure = self._run(browser, ())
@@ -146,11 +146,11 @@ class ShopInBrowser:
         return RunResult(verdict, run.steps, run.applied, timeline, picture, has_return=True)
 
     def _books(self) -> Books | None:
-        external_books = self._sources.books
-        if external_books is None:
+        source = self._sources.books
+        if source is None:
             return None
         own = {"SANDBOX_URL": self._sandbox, "SANDBOX_API_KEY": self._project.masking.api_key or ""}
-        return lambda: external_books.entries_of(self._project, own)
+        return lambda: source.entries_of(self._project, own)
 
     def _read_view(self, customer: Customer) -> CustomerView:
         pages = read_pages(

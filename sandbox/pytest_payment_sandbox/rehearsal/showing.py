@@ -195,7 +195,7 @@ def failed_visits(browser: Browser, order: Order, tabs: int) -> list[BookProblem
     ]
 
 
-def request_page_in_process(browser: Browser, url: str) -> str | None:
+def open_page(browser: Browser, url: str) -> str | None:
     """Request a page of a shop in this process.
 
     Raises:
@@ -295,13 +295,16 @@ def _differences(current: CustomerView, baseline: CustomerView) -> Iterator[Book
                 )
     emails, known_emails = Counter(current.emails.texts), Counter(baseline.emails.texts)
     for email, count in (emails - known_emails).items():
-        surplus = "once more" if count == 1 else f"{count} more times"
         yield BookProblem(
             "mailed-differently",
-            f"the customer gets an email {surplus} than without the change: {_shorten(email)}",
+            f"the customer gets an email {_more_often(count)} than without the change: {_shorten(email)}",
         )
     for email in known_emails - emails:
         yield BookProblem("mailed-differently", f"the customer does not get the email {_shorten(email)}")
+
+
+def _more_often(count: int) -> str:
+    return "once more" if count == 1 else f"{count} more times"
 
 
 def _shorten(text: str | None) -> str:
