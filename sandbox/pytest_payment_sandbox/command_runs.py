@@ -104,7 +104,7 @@ def explore_shop(options: ShopOptions) -> NoReturn:
 
 def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult":
     with _playwright_hint():
-        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, chromium, read_purchase_script
+        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, chromium, read_buy_script
         from pytest_payment_sandbox.rehearsal.shops import ShopInBrowser
 
     for option, url in (("--shop", options.shop), ("--sandbox", options.sandbox)):
@@ -116,7 +116,7 @@ def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult"
         urljoin(f"{options.shop}/", options.books) if (options.books or "").startswith("/") else options.books
     )
     books = _parse_option("--books", ExternalBooks, source) if source else None
-    buy = read_purchase_script(options.buy)
+    buy = read_buy_script(options.buy)
     stored = read_state(options.name).get(options.name) if options.resumes else None
     with _serve(options.sandbox) as server, _running_shop(options):
         (project,) = server.registry.loaded()

@@ -19,7 +19,7 @@ UNWIND_SECONDS: Final = 3.0
 FRAME: Final = "  File "
 
 
-def time_limit_seconds(remaining_seconds: float, baseline_seconds: float) -> float:
+def time_limit(remaining_seconds: float, baseline_seconds: float) -> float:
     """Return the time limit of a run, given the remaining budget."""
     return min(SECONDS_MAX, max(SECONDS_MIN, remaining_seconds)) + BASELINE_FACTOR * baseline_seconds
 
@@ -57,7 +57,7 @@ class RunWatchdog:
             self._abandon(location_on_thread(self._watched))
 
 
-def innermost_frame(location: str) -> str:
+def last_frame(location: str) -> str:
     """Return the innermost frame of a stack trace in one line: ``File "shop.py", line 7, in look``."""
     frames = [line.strip() for line in location.splitlines() if line.startswith(FRAME)]
     return frames[-1] if frames else "unknown code"

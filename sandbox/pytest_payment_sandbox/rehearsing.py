@@ -24,13 +24,7 @@ from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_te
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
-from pytest_payment_sandbox.hanging import (
-    SECONDS_MAX,
-    RunWatchdog,
-    end_process,
-    innermost_frame,
-    time_limit_seconds,
-)
+from pytest_payment_sandbox.hanging import SECONDS_MAX, RunWatchdog, end_process, last_frame, time_limit
 from pytest_payment_sandbox.options import ERROR, expected_rules, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
@@ -167,9 +161,8 @@ class OneRun:
     def abandoned_result(self, place: str) -> RunResult:
         """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
-        return RunResult(
-            RunVerdict([hang_problem(innermost_frame(place))], (), ()), steps, self.variation, place, ""
-        )
+        verdict = RunVerdict([hang_problem(last_frame(place))], (), ())
+        return RunResult(verdict, steps, self.variation, place, "")
 
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
         """Rehearse the test's project, but no other projects of the same test.
@@ -223,13 +216,11 @@ class OneRun:
             if not self._hang_location:
                 return judge_calls_only(run, error)
         run.is_abandoned = False
-        return judge_abandoned(run, innermost_frame(self._hang_location))
+        return judge_abandoned(run, last_frame(self._hang_location))
 
     def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> RunVerdict:
         is_strict = not self.variation and review_mode(self._item) == ERROR
-        unrelated = (
-            unrelated_mistakes(run.project) if is_strict else []
-        )  # read before the judgement advances the clock
+        unrelated = unrelated_mistakes(run.project) if is_strict else []  # before the clock advances
         reason = None if failure is None else f"{type(failure).__name__}: {failure}"
         trial = Trial(
             run,
@@ -496,7 +487,7 @@ class _Runs:
 
     def _run_watched(self, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
         remaining_seconds = self.until_seconds - monotonic_seconds()
-        limit_seconds = time_limit_seconds(remaining_seconds, self._baseline_seconds)
+        limit_seconds = time_limit(remaining_seconds, self._baseline_seconds)
         with RunWatchdog(limit_seconds, run.stop_soon, lambda place: self._abandon(run, place)):
             return _run_once(self._item, run)
 
@@ -517,10 +508,8 @@ class _Runs:
         reports, result = self._run_watched(OneRun(self._item, is_threaded=True))
         if any(report.failed for report in reports):
             return False
-        return (result.verdict.problems, result.verdict.state) == (
-            baseline.verdict.problems,
-            baseline.verdict.state,
-        )
+        verdict, expected = result.verdict, baseline.verdict
+        return (verdict.problems, verdict.state) == (expected.problems, expected.state)
 
     def _abandon(self, run: OneRun, place: str) -> None:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
@@ -539,8 +528,7 @@ class _Runs:
 
 
 ABANDONED: Final = (
-    "the session was aborted, because code that hangs without a call cannot be stopped; "
-    "tests not run: {count}"
+    "code that hangs without a call cannot be stopped, so the session was aborted; tests not run: {count}"
 )
 
 

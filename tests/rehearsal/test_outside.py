@@ -15,7 +15,7 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
 from payment_sandbox.web.docs.library import written
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.buying import read_purchase_script
+from pytest_payment_sandbox.rehearsal.buying import read_buy_script
 from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
     Exploration,
@@ -240,7 +240,7 @@ def test_steps_that_are_wrong_are_placed(tmp_path: Path, text: str, words: str) 
     """With the line, and what was expected."""
     (tmp_path / "buy.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"buy\.yaml") as wrong:
-        read_purchase_script(tmp_path / "buy.yaml")
+        read_buy_script(tmp_path / "buy.yaml")
     assert words in str(wrong.value)
 
 
@@ -249,7 +249,7 @@ def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
     example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", written("rehearsal"))
     assert example is not None
     (tmp_path / "buy.yaml").write_text(dedent(example[0]))
-    buy = read_purchase_script(tmp_path / "buy.yaml")
+    buy = read_buy_script(tmp_path / "buy.yaml")
     assert [(step.action, step.selector, step.value) for step in buy.steps] == [
         ("fill", "#email", "jane@shop.example"),
         ("click", "text=Buy now", ""),

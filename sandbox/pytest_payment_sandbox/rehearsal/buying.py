@@ -60,7 +60,7 @@ class PurchaseStep(NamedTuple):
         return f'{self.name} ({self.action} "{self.selector}")'
 
 
-class PurchaseScript(NamedTuple):
+class BuyScript(NamedTuple):
     """A purchase: the first page, the customer's steps, and the address or element expected on return."""
 
     file: str
@@ -69,7 +69,7 @@ class PurchaseScript(NamedTuple):
     returned: str
 
 
-def read_purchase_script(file: Path) -> PurchaseScript:
+def read_buy_script(file: Path) -> BuyScript:
     """Read a file with the steps of a purchase.
 
     Raises:
@@ -90,7 +90,7 @@ def read_purchase_script(file: Path) -> PurchaseScript:
                 document, file, path, f"step {number}: expected one of {ACTIONS_TEXT}, not {step!r}"
             )
         read.append(PurchaseStep(f"step {number}", action, str(step[action]), str(step.get("with", ""))))
-    return PurchaseScript(str(file), str(data["open"]), read, str(data.get("returned", "")))
+    return BuyScript(str(file), str(data["open"]), read, str(data.get("returned", "")))
 
 
 def _parse(file: Path) -> Document:
@@ -155,7 +155,7 @@ Forms = dict[int, bool]
 class Customer:
     """A customer with a separate set of cookies."""
 
-    def __init__(self, context: BrowserContext, buy: PurchaseScript, shop: str, sandbox: str) -> None:
+    def __init__(self, context: BrowserContext, buy: BuyScript, shop: str, sandbox: str) -> None:
         self._context = context
         self._script = buy
         self._shop = shop

@@ -46,9 +46,7 @@ def signs_of(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs:
         return frozenset()
     end = snapshots[-1]
     if not end.entries:
-        return frozenset(
-            f"the last status that the shop read is {status!r}" for status in end.statuses.values()
-        )
+        return frozenset(f"the last status that the shop read is {each!r}" for each in end.statuses.values())
     problems = _failed_changes(project)
     return frozenset(
         chain(
@@ -196,7 +194,5 @@ def _typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usua
     """Return the sign common to all failing runs and to few passing runs."""
     shared = frozenset.intersection(*(each.signs for each in failing)) - usual
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
-    candidates = [
-        sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN
-    ]
-    return min(candidates, key=lambda sign: (counts[sign], sign), default="")
+    common = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN]
+    return min(common, key=lambda sign: (counts[sign], sign), default="")

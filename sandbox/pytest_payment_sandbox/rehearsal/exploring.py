@@ -204,11 +204,9 @@ class Explorer:
 
     def _record_news(self, variation: ChangedSteps, result: RunResult, known: Collection[str]) -> None:
         """Record only one finding of a variation, because its other problems have the same cause."""
-        new_problems = [problem for problem in result.verdict.problems if problem.kind not in known]
-        if new_problems and not any(
-            self._is_recorded(problem.kind, variation, result.steps) for problem in new_problems
-        ):
-            self._add_finding(new_problems[0], variation, result)
+        fresh = [problem for problem in result.verdict.problems if problem.kind not in known]
+        if fresh and not any(self._is_recorded(problem.kind, variation, result.steps) for problem in fresh):
+            self._add_finding(fresh[0], variation, result)
 
     def _is_recorded(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
         """Whether a finding with the same kind and cause is recorded; pairs are compared by kind only."""
@@ -218,16 +216,9 @@ class Explorer:
 
     def _add_finding(self, problem: BookProblem, variation: ChangedSteps, result: RunResult) -> None:
         cause = problem.kind, _place(variation, result.steps)
-        self._findings.setdefault(
-            cause,
-            RehearsalFinding(
-                problem,
-                variation,
-                finding_sentence(problem, variation, result.steps),
-                result.timeline,
-                result.picture,
-            ),
-        )
+        sentence = finding_sentence(problem, variation, result.steps)
+        finding = RehearsalFinding(problem, variation, sentence, result.timeline, result.picture)
+        self._findings.setdefault(cause, finding)
 
     def _with_cause(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
         """Add the common cause of all variations with a finding to the finding."""
@@ -276,9 +267,7 @@ class Explorer:
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
         ]
         follow_ups = self._follow_ups(baseline, harmless)
-        ordered = sorted(
-            dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._pair_rank(pair, follow_ups)
-        )
+        ordered = sorted(dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._rank(pair, follow_ups))
         return self._diversify(ordered)[:PAIRS_MAX]
 
     def _harmless(self, baseline: RunResult) -> Iterator[ChangedStep]:
@@ -327,9 +316,7 @@ class Explorer:
             if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
         }
 
-    def _pair_rank(
-        self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]
-    ) -> tuple[int, bool, bool, int]:
+    def _rank(self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
         """Return the sort key of a pair: the pairs with the most usual suspects come first.
 
         Ties are broken in favour of follow-up pairs, then of changes with findings in other tests, then by

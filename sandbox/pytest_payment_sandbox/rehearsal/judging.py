@@ -146,9 +146,7 @@ class _Judge:
         """Judge the run, and store its states for later runs."""
         trial, project = self._trial, self._project
         trial.run.end_test()
-        problems = _failure_problems("test", trial.failure, trial.changes) + _early_expiries(
-            project, trial.changes
-        )
+        problems = _failures("test", trial.failure, trial.changes) + _early_expiries(project, trial.changes)
         entries = self._read_entries()
         signs = signs_of([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += paid_without_payment(entries, order_records(project))
@@ -209,10 +207,8 @@ class _Judge:
             self._state_keys.append(key)
             return None
         self._trial.run.stop_recording()
-        self._late_problems += [
-            *twin.late_problems,
-            *find_reversals(self._books_history, order_records(self._project)),
-        ]
+        self._late_problems += twin.late_problems
+        self._late_problems += find_reversals(self._books_history, order_records(self._project))
         return twin
 
     def _twin_after_a_day(self) -> RunVerdict | None:
@@ -240,9 +236,8 @@ class _Judge:
         baseline = self._trial.baseline
         if baseline is not None:
             return baseline.reads_pages_early
-        return self._books is None and any(
-            record.capturable for record in order_records(self._project).values()
-        )
+        records = order_records(self._project).values()
+        return self._books is None and any(record.capturable for record in records)
 
     def _finish(self) -> tuple[State, tuple[int, int, int]]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""
@@ -284,18 +279,14 @@ def _next_number(delivery: Delivery) -> int | None:
 def judge_calls_only(run: RehearsedRun, error: BaseException) -> RunVerdict:
     """Judge a run by its calls and responses only, such as after an error in the books."""
     reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-    problems = [
-        *_call_problems(run.project, run),
-        BookProblem("not-judged", f"the run could not be judged: {reason}"),
-    ]
-    return RunVerdict(_one_per_kind(problems), _trace(run.steps), ())
+    problem = BookProblem("not-judged", f"the run could not be judged: {reason}")
+    return RunVerdict(_one_per_kind([*_call_problems(run.project, run), problem]), _trace(run.steps), ())
 
 
 def judge_abandoned(run: RehearsedRun, location: str) -> RunVerdict:
     """Judge a run that was abandoned because it took too long."""
-    return RunVerdict(
-        _one_per_kind([*_call_problems(run.project, run), hang_problem(location)]), _trace(run.steps), ()
-    )
+    problems = [*_call_problems(run.project, run), hang_problem(location)]
+    return RunVerdict(_one_per_kind(problems), _trace(run.steps), ())
 
 
 def hang_problem(location: str) -> BookProblem:
@@ -307,7 +298,7 @@ def judge_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
 ) -> RunVerdict:
     """Judge a run of a suite by its calls and its failure only; ``steps`` has the steps of all projects."""
-    problems = _failure_problems("suite", failure, changes)
+    problems = _failures("suite", failure, changes)
     excused_rules = UNRELATED | _excused_rules(changes)
     for run in runs:
         run.stop_recording()
@@ -317,7 +308,7 @@ def judge_without_books(
     return RunVerdict(_one_per_kind(problems), _trace(steps), state)
 
 
-def _failure_problems(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+def _failures(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """Return the failure of a test or suite as a problem, unless the changes may break its assertions."""
     if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []

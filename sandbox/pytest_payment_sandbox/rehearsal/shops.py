@@ -14,7 +14,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox.rehearsal.announced import SETTLE_SECONDS, Sources, advance_to
 from pytest_payment_sandbox.rehearsal.books import Books
-from pytest_payment_sandbox.rehearsal.buying import Customer, PurchaseFailed, PurchaseScript, images_html
+from pytest_payment_sandbox.rehearsal.buying import BuyScript, Customer, PurchaseFailed, images_html
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
@@ -37,9 +37,7 @@ class ShopResult(NamedTuple):
 class ShopInBrowser:
     """A running shop that uses a project on a server in this process."""
 
-    def __init__(
-        self, url: str, buy: PurchaseScript, project: Project, sandbox: str, sources: Sources
-    ) -> None:
+    def __init__(self, url: str, buy: BuyScript, project: Project, sandbox: str, sources: Sources) -> None:
         self.url = url
         self._buy = buy
         self._project = project
@@ -68,10 +66,8 @@ class ShopInBrowser:
         progress.write_line(f"making the unchanged purchase in {self.url}, following {self._buy.file}")
         baseline = self._run_unchanged(browser)
         tried = TriedVariations(baseline, stored)
-        remaining, purchase_seconds = (
-            duration(until_seconds - monotonic_seconds()),
-            monotonic_seconds() - started_seconds,
-        )
+        remaining = duration(until_seconds - monotonic_seconds())
+        purchase_seconds = monotonic_seconds() - started_seconds
         progress.write_line(
             f"changing one thing at a time; a purchase takes {purchase_seconds:.1f} s, {remaining} left"
             + (f"; {tried.count} variations were tried before" if tried.count else "")
@@ -105,9 +101,7 @@ class ShopInBrowser:
         project = self._project
         project.reset()
         customer = Customer(browser.new_context(viewport=VIEWPORT), self._buy, self.url, self._sandbox)
-        run = RehearsedRun(
-            project, variation, visit=lambda order, tabs: self._return_to_shop(customer, order, tabs)
-        )
+        run = RehearsedRun(project, variation, visit=lambda order, tabs: self._visit(customer, order, tabs))
         if self._baseline is not None:
             run.calls.limit(self._baseline.most_calls)
         project.rehearse(run)
@@ -153,15 +147,13 @@ class ShopInBrowser:
         return lambda: source.entries_of(self._project, own)
 
     def _read_view(self, customer: Customer) -> CustomerView:
-        pages = read_pages(
-            self._project, customer.read_page, self._sources.pages, is_first=self._baseline is None
-        )
-        normalized_pages = [
-            page._replace(path=normalize(page.path)) for page in pages
-        ]  # numbers of sales differ
+        is_first = self._baseline is None
+        pages = read_pages(self._project, customer.read_page, self._sources.pages, is_first=is_first)
+        # the numbers of sales differ
+        normalized_pages = [page._replace(path=normalize(page.path)) for page in pages]
         return CustomerView(normalized_pages, Emails((), 0))
 
-    def _return_to_shop(self, customer: Customer, order: Order, tabs: int) -> None:
+    def _visit(self, customer: Customer, order: Order, tabs: int) -> None:
         if order.return_url:
             parts = urlsplit(order.return_url)
             ids = {"order_id": order.id, "project_id": self._project.project_id}
