@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -55,12 +56,12 @@ from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
-    Emails,
     Mailbox,
-    failed_visits,
-    normalize,
+    ShownPage,
     open_page,
     read_pages,
+    visit_problems,
+    visit_shop,
 )
 
 PROPERTY: Final = "payment_rehearsal"
@@ -148,7 +149,7 @@ class OneRun:
         self._books_history: list[list[BookEntry]] = []
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
-        self._failed_visits: list[BookProblem] = []
+        self._visits: list[ShownPage] = []
         self._hang_location = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
@@ -234,8 +235,10 @@ class OneRun:
         )
         verdict = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         verdict.problems.extend(unrelated)
-        if not changes_calls(self.variation):
-            verdict.problems.extend(self._failed_visits[:1])
+        if self._baseline is not None:
+            may_fail = changes_calls(self.variation)
+            problems = visit_problems(self._visits, self._baseline.view, may_fail=may_fail)
+            verdict.problems.extend(islice(problems, 1))
         expected_kinds = {f"{REVIEW_PREFIX}{rule}" for rule in expected_rules(self._item)}
         verdict.problems[:] = [problem for problem in verdict.problems if problem.kind not in expected_kinds]
         verdict.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
@@ -243,7 +246,7 @@ class OneRun:
 
     def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
         """Read the shop's pages and emails as its customers do."""
-        emails = Emails(list(map(normalize, self._emails.texts())), self._emails.early)
+        emails = self._emails.sent()
         self._emails.close()
         if project.application is None:
             return CustomerView((), emails)
@@ -285,9 +288,9 @@ class OneRun:
         return self._run.press(method, path, has_number=has_number) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
-        if self._project is not None and self._project.application is not None:
+        if self._run is not None and self._project is not None and self._project.application is not None:
             browser = self._project.browser(self._project.application)
-            self._failed_visits += failed_visits(browser, order, tabs)
+            self._visits += visit_shop(self._run.project, browser, order, tabs)
 
     def _record_books(self) -> None:
         """Record the shop's current books, but only on the test's thread, which may own the database."""
@@ -527,9 +530,7 @@ class _Runs:
         end_process(self._item, self._reports)
 
 
-ABANDONED: Final = (
-    "code that hangs without a call cannot be stopped, so the session was aborted; tests not run: {count}"
-)
+ABANDONED: Final = "the process exits: hanging code without a call cannot be stopped; tests not run: {count}"
 
 
 def _failed_call(item: pytest.Item) -> pytest.TestReport:

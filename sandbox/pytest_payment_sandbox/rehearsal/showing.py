@@ -127,6 +127,10 @@ class Mailbox:
             for each in (*outbox, *self._dispatched)
         ]
 
+    def sent(self) -> Emails:
+        """Return the emails so far, in the form used for comparisons."""
+        return Emails(list(map(normalize, self.texts())), self.early)
+
     def close(self) -> None:
         """Stop collecting emails."""
         if self._signal is not None:
@@ -178,21 +182,44 @@ def _request_page(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownP
     return page._replace(text=text if is_stable else None)
 
 
-def failed_visits(browser: Browser, order: Order, tabs: int) -> list[BookProblem]:
-    """Let a customer return in the given number of tabs; find pages that fail, except with 503."""
+def visit_shop(project: Project, browser: Browser, order: Order, tabs: int) -> list[ShownPage]:
+    """Let a customer return in the given number of tabs; return the pages, unpaid before any payment."""
     if not order.return_url:
         return []
+    records = order_records(project).values()
+    has_paid = any(record.received or record.authorized for record in records)
+    path = (urlsplit(order.return_url).path or "/").replace(order.id, "…")
+    page = ShownPage(path, None if has_paid else False, None)
     try:
         answers = browser.returns(order.id, tabs)
-        statuses = [answer.status_code for answer in answers]
-        errors = [f"status {status}" for status in statuses if status >= FAILED and status != BUSY]
+        return [_filled_page(page, answer.status_code, answer.text) for answer in answers]
     except Exception as error:  # in production, the customer gets an error page
-        errors = [_first_line(error)]
-    path = urlsplit(order.return_url).path or "/"
-    return [
-        BookProblem("shown-error", f"the page {path} fails when the customer returns: {reason}")
-        for reason in errors
-    ]
+        return [page._replace(error=_first_line(error))]
+
+
+def _filled_page(page: ShownPage, status: int, text: str) -> ShownPage:
+    """Fill a page with a response; 503 from a busy shop is not an error."""
+    if status >= FAILED and status != BUSY:
+        return page._replace(error=f"status {status}")
+    return page._replace(text=normalize(text) if status == HTTPStatus.OK else None)
+
+
+def visit_problems(
+    pages: Sequence[ShownPage], baseline: CustomerView, *, may_fail: bool
+) -> Iterator[BookProblem]:
+    """Find pages that fail when the customer returns, or that thank a customer who has not paid."""
+    paid = _pages_of_payers(baseline)
+    for page in pages:
+        if page.error and not may_fail:
+            yield BookProblem(
+                "shown-error", f"the page {page.path} fails when the customer returns: {page.error}"
+            )
+        if page.is_paid is False and (page.path, page.text) in paid:
+            yield BookProblem(
+                "shown-paid",
+                f"the page {page.path} shows the same text to a customer who returns without having paid: "
+                f"{_shorten(page.text)}",
+            )
 
 
 def open_page(browser: Browser, url: str) -> str | None:
