@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -55,12 +56,12 @@ from pytest_payment_sandbox.rehearsal.report import (
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
     MailBox,
-    Mails,
     Showing,
-    failed_visits,
-    normalized,
+    ShownPage,
     page_in,
     pages_of,
+    visited,
+    visited_wrong,
 )
 
 PROPERTY: Final = "payment_rehearsal"
@@ -148,7 +149,7 @@ class OneRun:
         self._believed: list[list[BookEntry]] = []
         self._glimpses: list[Glimpse] = []
         self._mails = MailBox()
-        self._failed_visits: list[BookProblem] = []
+        self._visits: list[ShownPage] = []
         self._hangs_at = ""  # its position in the code when it was given up
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
@@ -235,8 +236,10 @@ class OneRun:
         )
         judged = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
         judged.problems.extend(besides)
-        if not changes_calls(self.variation):
-            judged.problems.extend(self._failed_visits[:1])
+        if self._baseline is not None:
+            may_fail = changes_calls(self.variation)
+            wrong = visited_wrong(self._visits, self._baseline.showing, may_fail=may_fail)
+            judged.problems.extend(islice(wrong, 1))
         meant = {f"{OF_REVIEW}{rule}" for rule in review_expected(self._item)}
         judged.problems[:] = [problem for problem in judged.problems if problem.kind not in meant]
         judged.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
@@ -244,7 +247,7 @@ class OneRun:
 
     def _look(self, project: PaymentSandbox, run: RehearsedRun) -> Showing:
         """Look at the shop's pages and mails as its customers do."""
-        mails = Mails(list(map(normalized, self._mails.texts())), self._mails.early)
+        mails = self._mails.sent()
         self._mails.close()
         if project.application is None:
             return Showing((), mails)
@@ -285,9 +288,9 @@ class OneRun:
         return self._run.press(method, path, has_number=has_number) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
-        if self._project is not None and self._project.application is not None:
+        if self._run is not None and self._project is not None and self._project.application is not None:
             browser = self._project.browser(self._project.application)
-            self._failed_visits += failed_visits(browser, order, tabs)
+            self._visits += visited(self._run.project, browser, order, tabs)
 
     def _observe(self) -> None:
         """Record the shop's current books, on the test's thread only, which may own the database."""

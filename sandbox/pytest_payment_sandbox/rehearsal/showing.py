@@ -127,6 +127,10 @@ class MailBox:
             for each in (*outbox, *self._dispatched)
         ]
 
+    def sent(self) -> Mails:
+        """Return the mails so far, to compare them."""
+        return Mails(list(map(normalized, self.texts())), self.early)
+
     def close(self) -> None:
         """Stop collecting."""
         if self._signal is not None:
@@ -178,21 +182,42 @@ def _filled(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | 
     return page._replace(text=text if is_stable else None)
 
 
-def failed_visits(browser: Browser, order: Order, tabs: int) -> list[BookProblem]:
-    """Let a customer return to the shop in some tabs; a page that fails is a problem, unless it is busy."""
+def visited(project: Project, browser: Browser, order: Order, tabs: int) -> list[ShownPage]:
+    """Let a customer return to the shop in some tabs; return the pages, unpaid if nobody has paid yet."""
     if not order.return_url:
         return []
+    truths = truths_of(project).values()
+    has_paid = any(truth.received or truth.authorized for truth in truths)
+    path = (urlsplit(order.return_url).path or "/").replace(order.id, "…")
+    page = ShownPage(path, None if has_paid else False, None)
     try:
         answers = browser.returns(order.id, tabs)
-        statuses = [answer.status_code for answer in answers]
-        errors = [f"status {status}" for status in statuses if status >= FAILED and status != BUSY]
+        return [_returned(page, answer.status_code, answer.text) for answer in answers]
     except Exception as error:  # in production, the customer would see an error page
-        errors = [_in_short(error)]
-    path = urlsplit(order.return_url).path or "/"
-    return [
-        BookProblem("shown-error", f"the page {path} fails when the customer returns: {why}")
-        for why in errors
-    ]
+        return [page._replace(error=_in_short(error))]
+
+
+def _returned(page: ShownPage, status: int, text: str) -> ShownPage:
+    """Fill a page with a response; a busy shop is no error."""
+    if status >= FAILED and status != BUSY:
+        return page._replace(error=f"status {status}")
+    return page._replace(text=normalized(text) if status == HTTPStatus.OK else None)
+
+
+def visited_wrong(pages: Sequence[ShownPage], before: Showing, *, may_fail: bool) -> Iterator[BookProblem]:
+    """Find pages that fail when the customer returns, or that thank a customer who has not paid."""
+    paid = _shown_to_payers(before)
+    for page in pages:
+        if page.error and not may_fail:
+            yield BookProblem(
+                "shown-error", f"the page {page.path} fails when the customer returns: {page.error}"
+            )
+        if page.is_paid is False and (page.path, page.text) in paid:
+            yield BookProblem(
+                "shown-paid",
+                f"the page {page.path} says the same to a customer who returns without having paid: "
+                f"{_cut(page.text)}",
+            )
 
 
 def page_in(browser: Browser, url: str) -> str | None:
