@@ -23,24 +23,12 @@ from payment_sandbox.serving.binding import PortInUse
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Server, build
 from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
-from pytest_payment_sandbox.rehearsal.announced import ExternalSources
-from pytest_payment_sandbox.rehearsal.exploring import (
-    ChangedSteps,
-    ExplorationResult,
-    RehearsalFinding,
-    parse_variation,
-)
+from pytest_payment_sandbox.rehearsal.announced import Sources
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, parse_variation
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks
 from pytest_payment_sandbox.rehearsal.progress import Progress
 from pytest_payment_sandbox.rehearsal.remembering import read_state, write_state
-from pytest_payment_sandbox.rehearsal.report import (
-    TestReport,
-    TestReports,
-    lines_of,
-    report_of,
-    summary,
-    write,
-)
+from pytest_payment_sandbox.rehearsal.report import Reports, TestReport, lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import check_report, parse_seconds
 from pytest_payment_sandbox.rehearsal.suites import TEST, UNNAMED_TEST, Plan, Suite, SuiteFailed, SuiteResult
 
@@ -69,18 +57,14 @@ def rehearse_suite(options: SuiteOptions) -> NoReturn:
     _finish_suite(options, result)
 
 
-def _rerun_command(options: SuiteOptions, test: str, finding: RehearsalFinding) -> str:
-    return options.rerun_command(test, finding.name)
-
-
 def _finish_suite(options: SuiteOptions, result: SuiteResult) -> NoReturn:
     tests = [
-        report_of(name or options.name, each, partial(_rerun_command, options, name))
+        report_of(name or options.name, each, partial(options.rerun_command, name))
         for name, each in result.tests.items()
     ]
     is_partial = result.is_stopped or any(test["left"] for test in tests)
     if not options.only:
-        write_state(options.name, result.stored_variations if is_partial else {})
+        write_state(options.name, result.stored if is_partial else {})
     unit = "suite" if list(result.tests) == [UNNAMED_TEST] else "test"
     output = CommandOutput(options.name, options.report, JSON if options.as_json else options.form, unit)
     output.finish(tests, is_partial=is_partial, is_stopped=result.is_stopped)
@@ -100,7 +84,7 @@ def _rehearse(options: SuiteOptions) -> SuiteResult:
         options.one,
         read_state(options.name) if options.resumes else {},
     )
-    return Suite(options.command, ExternalSources(books, options.pages), _progress()).explore(plan)
+    return Suite(options.command, Sources(books, options.pages), _progress()).explore(plan)
 
 
 def explore_shop(options: ShopOptions) -> NoReturn:
@@ -110,17 +94,17 @@ def explore_shop(options: ShopOptions) -> NoReturn:
     except ValueError as wrong:
         fail(str(wrong))
     _check_played(options.only, [result.explored])
-    test = report_of(options.name, result.explored, lambda finding: options.rerun_command(finding.name))
+    test = report_of(options.name, result.explored, options.rerun_command)
     is_partial = result.is_stopped or bool(test["left"])
     if not options.only:
-        write_state(options.name, {options.name: result.stored_variations} if is_partial else {})
+        write_state(options.name, {options.name: result.stored} if is_partial else {})
     output = CommandOutput(options.name, options.report, JSON if options.as_json else options.form, "shop")
     output.finish([test], is_partial=is_partial, is_stopped=result.is_stopped)
 
 
 def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult":
     with _playwright_hint():
-        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, chromium, read_purchase_script
+        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, chromium, read_buy_script
         from pytest_payment_sandbox.rehearsal.shops import ShopInBrowser
 
     for option, url in (("--shop", options.shop), ("--sandbox", options.sandbox)):
@@ -132,16 +116,16 @@ def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult"
         urljoin(f"{options.shop}/", options.books) if (options.books or "").startswith("/") else options.books
     )
     books = _parse_option("--books", ExternalBooks, source) if source else None
-    buy = read_purchase_script(options.buy)
-    stored_variations = read_state(options.name).get(options.name) if options.resumes else None
+    buy = read_buy_script(options.buy)
+    stored = read_state(options.name).get(options.name) if options.resumes else None
     with _serve(options.sandbox) as server, _running_shop(options):
         (project,) = server.registry.loaded()
         shop = ShopInBrowser(
-            options.shop.rstrip("/"), buy, project, server.url, ExternalSources(books, options.pages)
+            options.shop.rstrip("/"), buy, project, server.url, Sources(books, options.pages)
         )
         try:
             with chromium() as browser:
-                return shop.explore(browser, seconds, only, _progress(), stored_variations)
+                return shop.explore(browser, seconds, only, _progress(), stored)
         except PurchaseFailed as failed:
             fail(str(failed))
 
@@ -238,7 +222,7 @@ class CommandOutput(NamedTuple):
     form: str
     unit: str  # the rehearsed unit: a test, a suite or a shop
 
-    def finish(self, tests: TestReports, *, is_partial: bool, is_stopped: bool) -> NoReturn:
+    def finish(self, tests: Reports, *, is_partial: bool, is_stopped: bool) -> NoReturn:
         """Print and write the reports on the tests, and exit with 1 if there are findings."""
         if self.report is not None:
             write(self.report, tests, self.unit)
@@ -249,7 +233,7 @@ class CommandOutput(NamedTuple):
         has_findings = any(test["findings"] for test in tests)
         sys.exit(INTERRUPTED if is_stopped else int(has_findings))
 
-    def _shown(self, tests: TestReports, notes: Sequence[str]) -> list[str]:
+    def _shown(self, tests: Reports, notes: Sequence[str]) -> list[str]:
         is_test = self.unit == "test"
         if self.form == JSON:
             return [json.dumps(_merge(self.name, tests) if is_test else tests[0])]
@@ -268,7 +252,7 @@ class CommandOutput(NamedTuple):
         return format_findings(noted, self.form, "rehearse")
 
 
-def _merge(name: str, tests: TestReports) -> TestReport:
+def _merge(name: str, tests: Reports) -> TestReport:
     """Merge the reports on all tests; each finding names its test."""
     return {
         "test": name,
@@ -279,12 +263,12 @@ def _merge(name: str, tests: TestReports) -> TestReport:
     }
 
 
-def _check_played(only: Sequence[str], explored: Sequence[ExplorationResult]) -> None:
+def _check_played(only: Sequence[str], explored: Sequence[Exploration]) -> None:
     """Exit if a selected variation has no step in any test."""
     unplayed = [each.unplayed for each in explored]
-    missed = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
-    if missed:
-        fail(f"{'; '.join(missed)}: --only {' '.join(only)} was not played")
+    unplayed_names = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
+    if unplayed_names:
+        fail(f"{'; '.join(unplayed_names)}: --only {' '.join(only)} was not played")
 
 
 def _progress() -> Progress:

@@ -46,8 +46,8 @@ def _share(row: CoverageGroup) -> str:
 
 
 def _missing(row: CoverageGroup) -> str:
-    never = f"  never: {', '.join(row.missing)}" if row.missing else ""
-    return never + (f"  answered wrongly: {', '.join(row.wrong)}" if row.wrong else "")
+    uncovered = f"  never: {', '.join(row.missing)}" if row.missing else ""
+    return uncovered + (f"  answered wrongly: {', '.join(row.wrong)}" if row.wrong else "")
 
 
 def write(path: Path, coverage: Matrix) -> None:
@@ -87,8 +87,8 @@ def _cell(name: str, cell: CaseMet) -> str:
         return f"<strong>{escape(name)}: never</strong>"
     if not cell.right:
         name = f"{name}, answered wrongly"
-    more = f" and {len(tests) - TESTS_SHOWN} more" if len(tests) > TESTS_SHOWN else ""
-    return f"{escape(name)}: <span class='test'>{escape(', '.join(tests[:TESTS_SHOWN]))}{more}</span>"
+    others = f" and {len(tests) - TESTS_SHOWN} more" if len(tests) > TESTS_SHOWN else ""
+    return f"{escape(name)}: <span class='test'>{escape(', '.join(tests[:TESTS_SHOWN]))}{others}</span>"
 
 
 PROPERTY: Final = "payment_coverage"
@@ -106,12 +106,12 @@ def add_coverage(report: pytest.TestReport, project: "PaymentSandbox", expect: C
         met, methods = met_by(own, findings), enabled_methods(own)
     else:
         met, methods = _read_coverage(project.client)
-    noted = {
-        "right": sorted(list(one) for one, cell in met.items() if cell.right or cell.by_hand),
-        "wrong": sorted(list(one) for one, cell in met.items() if cell.wrong),
+    summary = {
+        "right": sorted(list(case) for case, cell in met.items() if cell.right or cell.by_hand),
+        "wrong": sorted(list(case) for case, cell in met.items() if cell.wrong),
         "methods": methods,
     }
-    report.user_properties.append((PROPERTY, noted))
+    report.user_properties.append((PROPERTY, summary))
 
 
 def _read_coverage(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
@@ -143,14 +143,14 @@ class CoverageOfSuite:
         for name, value in report.user_properties:
             if name == PROPERTY and isinstance(value, dict):
                 self._methods |= set(value["methods"])
-                for tests, noted in ((self._right, value["right"]), (self._wrong, value["wrong"])):
-                    for one in noted:
-                        tests[Met(*one)].append(report.nodeid)
+                for tests, cases in ((self._right, value["right"]), (self._wrong, value["wrong"])):
+                    for case in cases:
+                        tests[Met(*case)].append(report.nodeid)
 
     @property
     def _covered(self) -> Matrix:
         known = {*self._right, *self._wrong}
-        cells = {one: CaseMet(self._right.get(one, ()), self._wrong.get(one, ())) for one in known}
+        cells = {case: CaseMet(self._right.get(case, ()), self._wrong.get(case, ())) for case in known}
         return build_matrix(cells, self._methods)
 
     @property

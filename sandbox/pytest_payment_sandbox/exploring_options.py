@@ -17,9 +17,7 @@ def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
 
 def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     group.addoption(
-        "--payment-rehearse",
-        action="store_true",
-        help="rerun every test with one change at a time",
+        "--payment-rehearse", action="store_true", help="rerun every test with one change at a time"
     )
     group.addoption(
         "--payment-rehearse-only",
@@ -130,6 +128,6 @@ def coverage_fail_under(config: pytest.Config) -> float:
 def is_rehearsed(item: pytest.Item) -> bool:
     """Whether an option or a marker selects a test for rehearsal."""
     config = item.config
-    asked = ("payment_rehearse", "payment_rehearse_only", "payment_rehearse_continue")
-    is_asked = any(config.getoption(name) for name in asked)
-    return bool(is_asked) or item.get_closest_marker("payment_rehearse") is not None
+    option_names = ("payment_rehearse", "payment_rehearse_only", "payment_rehearse_continue")
+    is_requested = any(config.getoption(name) for name in option_names)
+    return bool(is_requested) or item.get_closest_marker("payment_rehearse") is not None

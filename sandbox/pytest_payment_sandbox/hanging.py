@@ -19,29 +19,29 @@ UNWIND_SECONDS: Final = 3.0
 FRAME: Final = "  File "
 
 
-def time_limit_seconds(left_seconds: float, baseline_seconds: float) -> float:
+def time_limit(remaining_seconds: float, baseline_seconds: float) -> float:
     """Return the time limit of a run, given the remaining budget."""
-    return min(SECONDS_MAX, max(SECONDS_MIN, left_seconds)) + BASELINE_FACTOR * baseline_seconds
+    return min(SECONDS_MAX, max(SECONDS_MIN, remaining_seconds)) + BASELINE_FACTOR * baseline_seconds
 
 
-class Watchdog:
+class RunWatchdog:
     """A watchdog for the next run on the current thread, on a separate thread.
 
-    After the time limit, ``stop_at_next_call`` makes the run stop at its next call to the sandbox; for a run
+    After the time limit, ``stop_soon`` makes the run stop at its next call to the sandbox; for a run
     without calls, ``abandon`` follows. Both callbacks get the position of the run in the code.
     """
 
     def __init__(
-        self, seconds: float, stop_at_next_call: Callable[[str], None], abandon: Callable[[str], None]
+        self, seconds: float, stop_soon: Callable[[str], None], abandon: Callable[[str], None]
     ) -> None:
         self._seconds = seconds
-        self._stop_at_next_call = stop_at_next_call
+        self._stop_soon = stop_soon
         self._abandon = abandon
         self._is_over = Event()
         self._watched = get_ident()
         self._thread = Thread(target=self._watch, name="rehearsal watch", daemon=True)
 
-    def __enter__(self) -> "Watchdog":
+    def __enter__(self) -> "RunWatchdog":
         start(self._thread)
         return self
 
@@ -52,14 +52,14 @@ class Watchdog:
     def _watch(self) -> None:
         if self._is_over.wait(self._seconds):
             return
-        self._stop_at_next_call(location_on_thread(self._watched))
+        self._stop_soon(location_on_thread(self._watched))
         if not self._is_over.wait(UNWIND_SECONDS):
             self._abandon(location_on_thread(self._watched))
 
 
-def innermost_frame(place: str) -> str:
+def last_frame(location: str) -> str:
     """Return the innermost frame of a stack trace in one line: ``File "shop.py", line 7, in look``."""
-    frames = [line.strip() for line in place.splitlines() if line.startswith(FRAME)]
+    frames = [line.strip() for line in location.splitlines() if line.startswith(FRAME)]
     return frames[-1] if frames else "unknown code"
 
 

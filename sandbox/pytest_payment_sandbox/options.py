@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.unittesting import MarkerOptions
 
 OFF, WARN, ERROR = "off", "warn", "error"
-FIXTURES = (
-    "payment_sandbox",
-    "class_payment_sandbox",
-    "module_payment_sandbox",
-    "session_payment_sandbox",
-)
+FIXTURES = ("payment_sandbox", "class_payment_sandbox", "module_payment_sandbox", "session_payment_sandbox")
 FILE_SUFFIXES = (".yaml", ".yml", ".json")
 EXPECT = "expect"
 PROJECT_MARKERS = ("payment_intercept", "payment_scenario", "payment_settings")
@@ -260,9 +255,9 @@ def marked_urls(item: Any) -> list[tuple[str, str | None]]:
 
 def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     """Whether a marker or an option configures a project, but no fixture of the test creates a project."""
-    is_asked = any(item.get_closest_marker(name) is not None for name in PROJECT_MARKERS)
-    is_asked = is_asked or bool(item.config.getini("payment_intercept"))
-    return is_asked and not any(name in fixtures for name in FIXTURES)
+    is_requested = any(item.get_closest_marker(name) is not None for name in PROJECT_MARKERS)
+    is_requested = is_requested or bool(item.config.getini("payment_intercept"))
+    return is_requested and not any(name in fixtures for name in FIXTURES)
 
 
 def marker_options(item: pytest.Item) -> "MarkerOptions":

@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sequences.refuse_unparametrized(items)
     for item in items:
         fixtures = getattr(item, "fixturenames", None)
-        if fixtures is not None and not _is_mixed_in(item):
+        if fixtures is not None and not _uses_mixin(item):
             _add_project(item, fixtures)
             _add_rehearsal(item, fixtures)
 
@@ -66,7 +66,7 @@ def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
         fixtures += [name for name in REHEARSAL_FIXTURES if name not in fixtures]
 
 
-def _is_mixed_in(item: pytest.Item) -> bool:
+def _uses_mixin(item: pytest.Item) -> bool:
     """Whether a test is in a class with ``PaymentSandboxMixin``, which creates its own projects."""
     return hasattr(getattr(item, "cls", None), "_close_payment_sandbox")
 
@@ -171,14 +171,14 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
         return project
     used = getattr(item, "funcargs", {})
     shared = next((used[name] for name in options.FIXTURES if name in used), None)
-    mixed_in: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)
-    return shared or mixed_in
+    mixin_project: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)
+    return shared or mixin_project
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Rehearse a test if an option or a marker selects it."""
-    has_project = _is_mixed_in(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
+    has_project = _uses_mixin(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
     if not exploring_options.is_rehearsed(item) or not has_project:
         return None
     rehearsal_of(item.session).run(item, nextitem)

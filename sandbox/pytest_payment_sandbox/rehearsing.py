@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -24,28 +25,22 @@ from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_te
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
-from pytest_payment_sandbox.hanging import (
-    SECONDS_MAX,
-    Watchdog,
-    end_process,
-    innermost_frame,
-    time_limit_seconds,
-)
+from pytest_payment_sandbox.hanging import SECONDS_MAX, RunWatchdog, end_process, last_frame, time_limit
 from pytest_payment_sandbox.options import ERROR, expected_rules, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
 from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
-    ExplorationResult,
+    Exploration,
     Explorer,
     RunResult,
     parse_variation,
 )
 from pytest_payment_sandbox.rehearsal.judging import (
     REVIEW_PREFIX,
+    RunVerdict,
     Trial,
-    Verdict,
-    VerdictsByState,
+    Verdicts,
     changes_calls,
     hang_problem,
     judge,
@@ -57,33 +52,27 @@ from pytest_payment_sandbox.rehearsal.judging import (
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
-from pytest_payment_sandbox.rehearsal.report import (
-    TestReport,
-    lines_of,
-    report_of,
-    summary,
-    write,
-)
+from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
-    Emails,
     Mailbox,
-    failed_visits,
-    normalize,
-    page_in,
+    ShownPage,
+    open_page,
     read_pages,
+    visit_problems,
+    visit_shop,
 )
 
 PROPERTY: Final = "payment_rehearsal"
 
 
-def add_findings(report: pytest.TestReport, explored: ExplorationResult, item: pytest.Item) -> None:
+def add_findings(report: pytest.TestReport, explored: Exploration, item: pytest.Item) -> None:
     """Add the findings of a test's variations to the report of the test; findings fail the test."""
     test = report_of(
         item.nodeid,
         explored,
-        lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
+        lambda variation: f'pytest "{item.nodeid}" --payment-rehearse-only="{variation}"',
     )
     report.user_properties.append((PROPERTY, test))
     if explored.findings or explored.unplayed:
@@ -106,7 +95,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
     terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
     notes = Counter(note for test in tests for note in test["notes"])
     for note, count in sorted(notes.items()):
-        terminalreporter.write_line(f"  in {count} tests {note}")
+        terminalreporter.write_line(f"  in {'1 test' if count == 1 else f'{count} tests'}: {note}")
     file = config.getoption("payment_rehearse_report")
     if file:
         write(Path(file), tests)
@@ -125,8 +114,8 @@ BOOKS: Final = "payment_books"
 TRACES: Final = "payment_traces"
 PAGES: Final = "payment_pages"
 RESTART: Final = "payment_shop_restart"
-NO_VERDICT: Final = Verdict([], (), ())
-SETUP_FAILED: Final = Verdict(
+NO_VERDICT: Final = RunVerdict([], (), ())
+SETUP_FAILED: Final = RunVerdict(
     [BookProblem("not-judged", "the test's set-up failed, so nothing was judged")], (), ()
 )
 
@@ -139,19 +128,19 @@ class OneRun:
         item: pytest.Item,
         variation: ChangedSteps = (),
         *,
-        on_other_threads: bool = False,
-        works_on_other_threads: bool = True,
-        baseline: Verdict | None = None,
-        verdicts: VerdictsByState | None = None,
+        is_threaded: bool = False,
+        is_thread_safe: bool = True,
+        baseline: RunVerdict | None = None,
+        verdicts: Verdicts | None = None,
     ) -> None:
         self.variation = variation
         self._baseline = baseline
-        self._verdicts: VerdictsByState = {} if verdicts is None else verdicts
+        self._verdicts: Verdicts = {} if verdicts is None else verdicts
         self._item = item
-        self.verdict: Verdict | None = None
+        self.verdict: RunVerdict | None = None
         self.timeline = self.picture = ""
-        self._on_other_threads = on_other_threads
-        self._works_on_other_threads = works_on_other_threads
+        self._is_threaded = is_threaded
+        self._is_thread_safe = is_thread_safe
         self._project: PaymentSandbox | None = None
         self._lookup: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
@@ -160,11 +149,11 @@ class OneRun:
         self._books_history: list[list[BookEntry]] = []
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
-        self._failed_visits: list[BookProblem] = []
+        self._visits: list[ShownPage] = []
         self._hang_location = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
-    def stop_at_next_call(self, place: str) -> None:
+    def stop_soon(self, place: str) -> None:
         """Make a run that takes too long stop at its next call to the sandbox."""
         self._hang_location = place
         if self._run is not None:
@@ -173,9 +162,8 @@ class OneRun:
     def abandoned_result(self, place: str) -> RunResult:
         """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
-        return RunResult(
-            Verdict([hang_problem(innermost_frame(place))], (), ()), steps, self.variation, place, ""
-        )
+        verdict = RunVerdict([hang_problem(last_frame(place))], (), ())
+        return RunResult(verdict, steps, self.variation, place, "")
 
     def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
         """Rehearse the test's project, but no other projects of the same test.
@@ -187,19 +175,15 @@ class OneRun:
             return
         self._project, self._lookup = project, report
         self._run = RehearsedRun(
-            own,
-            self.variation,
-            on_other_threads=self._on_other_threads,
-            visit=self._visit,
-            restart=self._restart_shop,
+            own, self.variation, is_threaded=self._is_threaded, visit=self._visit, restart=self._restart_shop
         )
-        self._run.works_on_other_threads = self._works_on_other_threads
+        self._run.is_thread_safe = self._is_thread_safe
         self._run.on_act = self._emails.mark_first_action
         self._run.on_webhook = self._take_snapshot
         if self._baseline is not None:
             self._run.calls.limit(self._baseline.most_calls)
             self._run.pace.baseline_busy = self._baseline.busy
-        project._on_action = self._observe
+        project._on_action = self._record_books
         own.rehearse(self._run)
         set_submission_choice(self._vary_submission)
 
@@ -221,7 +205,7 @@ class OneRun:
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
-    ) -> Verdict:
+    ) -> RunVerdict:
         """Judge a run; if it was abandoned or cannot be judged, return this as its only problem."""
         try:
             if not self._hang_location:
@@ -233,13 +217,11 @@ class OneRun:
             if not self._hang_location:
                 return judge_calls_only(run, error)
         run.is_abandoned = False
-        return judge_abandoned(run, innermost_frame(self._hang_location))
+        return judge_abandoned(run, last_frame(self._hang_location))
 
-    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Verdict:
+    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> RunVerdict:
         is_strict = not self.variation and review_mode(self._item) == ERROR
-        unrelated_problems = (
-            unrelated_mistakes(run.project) if is_strict else []
-        )  # read before the judgement advances the clock
+        unrelated = unrelated_mistakes(run.project) if is_strict else []  # before the clock advances
         reason = None if failure is None else f"{type(failure).__name__}: {failure}"
         trial = Trial(
             run,
@@ -252,9 +234,11 @@ class OneRun:
             self._snapshots,
         )
         verdict = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
-        verdict.problems.extend(unrelated_problems)
-        if not changes_calls(self.variation):
-            verdict.problems.extend(self._failed_visits[:1])
+        verdict.problems.extend(unrelated)
+        if self._baseline is not None:
+            may_fail = changes_calls(self.variation)
+            problems = visit_problems(self._visits, self._baseline.view, may_fail=may_fail)
+            verdict.problems.extend(islice(problems, 1))
         expected_kinds = {f"{REVIEW_PREFIX}{rule}" for rule in expected_rules(self._item)}
         verdict.problems[:] = [problem for problem in verdict.problems if problem.kind not in expected_kinds]
         verdict.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
@@ -262,14 +246,15 @@ class OneRun:
 
     def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
         """Read the shop's pages and emails as its customers do."""
-        emails = Emails(list(map(normalize, self._emails.texts())), self._emails.early)
+        emails = self._emails.sent()
         self._emails.close()
         if project.application is None:
             return CustomerView((), emails)
         browser = project.browser(project.application)
         paths = self._fixture(PAGES) or ()
         return CustomerView(
-            read_pages(run.project, partial(page_in, browser), paths, is_first=self._baseline is None), emails
+            read_pages(run.project, partial(open_page, browser), paths, is_first=self._baseline is None),
+            emails,
         )
 
     def check_output(self, report: pytest.TestReport) -> None:
@@ -303,11 +288,11 @@ class OneRun:
         return self._run.press(method, path, has_number=has_number) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
-        if self._project is not None and self._project.application is not None:
+        if self._run is not None and self._project is not None and self._project.application is not None:
             browser = self._project.browser(self._project.application)
-            self._failed_visits += failed_visits(browser, order, tabs)
+            self._visits += visit_shop(self._run.project, browser, order, tabs)
 
-    def _observe(self) -> None:
+    def _record_books(self) -> None:
         """Record the shop's current books, but only on the test's thread, which may own the database."""
         if get_ident() == self._thread_id:
             with suppress(Exception):  # in the middle of a test, the books may be unreadable
@@ -385,17 +370,17 @@ class SessionRehearsal:
         self._fruitful: set[str] = set()  # names of changes with findings in this session
         self.clock = f"frozen@{wall_now().isoformat()}"
 
-    def expect(self, count: int) -> None:
+    def share_budget(self, count: int) -> None:
         """Share the budget among this many tests."""
         self._remaining_items = max(1, count)
-        left = duration(self._budget_seconds)
+        remaining = duration(self._budget_seconds)
         tests = "1 test" if self._remaining_items == 1 else f"{self._remaining_items} tests"
         resume = "Ctrl-C stops, --payment-rehearse-continue resumes"
-        self._progress.write_line(f"rehearses {tests} in at most {left}; {resume}")
+        self._progress.write_line(f"rehearsing {tests} in at most {remaining}; {resume}")
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test unchanged and in its variations, and report the test once."""
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, place=item.location)
         runs = _Runs(item)
         reports, result = runs.run_unchanged()
         explored = None
@@ -408,11 +393,11 @@ class SessionRehearsal:
             if explored is not None and report.when == "call":
                 add_findings(report, explored, item)
             item.ihook.pytest_runtest_logreport(report=report)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, place=item.location)
         if self._is_stopped:
             raise KeyboardInterrupt
 
-    def _explore(self, item: pytest.Item, runs: "_Runs", baseline: RunResult) -> ExplorationResult:
+    def _explore(self, item: pytest.Item, runs: "_Runs", baseline: RunResult) -> Exploration:
         now = monotonic_seconds()
         runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._remaining_items)
         tried = TriedVariations(baseline, self._memory.tried(item.nodeid))
@@ -428,7 +413,7 @@ class SessionRehearsal:
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
             first=self._previously_failed(item),
-            threads=lambda: runs.works_on_other_threads,
+            threads=lambda: runs.is_thread_safe,
             fruitful=self._fruitful,
         )
         only = self._only or _marked_variation(item)
@@ -477,20 +462,18 @@ class _Runs:
         self._reports: list[pytest.TestReport] = []
         self._baseline: RunResult | None = None
         self._baseline_seconds = 0.0
-        self._verdicts: VerdictsByState = {}
+        self._verdicts: Verdicts = {}
         self.until_seconds = 0.0
         self.explorer: Explorer | None = None
 
     def run_unchanged(self) -> tuple[list[pytest.TestReport], RunResult]:
         """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
-        begun_seconds = monotonic_seconds()
+        started_seconds = monotonic_seconds()
         run = OneRun(self._item, verdicts=self._verdicts)
-        run.watch = lambda: Watchdog(
-            SECONDS_MAX, run.stop_at_next_call, lambda place: self._abandon(run, place)
-        )
+        run.watch = lambda: RunWatchdog(SECONDS_MAX, run.stop_soon, lambda place: self._abandon(run, place))
         self._reports, result = _run_once(self._item, run)
         self._baseline = result
-        self._baseline_seconds = monotonic_seconds() - begun_seconds
+        self._baseline_seconds = monotonic_seconds() - started_seconds
         return list(self._reports), result
 
     def run_variation(self, variation: ChangedSteps) -> RunResult:
@@ -499,16 +482,16 @@ class _Runs:
         run = OneRun(
             self._item,
             variation,
-            works_on_other_threads=not is_early or self.works_on_other_threads,
+            is_thread_safe=not is_early or self.is_thread_safe,
             baseline=self._baseline.verdict if self._baseline is not None else None,
             verdicts=self._verdicts,
         )
         return self._run_watched(run)[1]
 
     def _run_watched(self, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
-        left_seconds = self.until_seconds - monotonic_seconds()
-        limit_seconds = time_limit_seconds(left_seconds, self._baseline_seconds)
-        with Watchdog(limit_seconds, run.stop_at_next_call, lambda place: self._abandon(run, place)):
+        remaining_seconds = self.until_seconds - monotonic_seconds()
+        limit_seconds = time_limit(remaining_seconds, self._baseline_seconds)
+        with RunWatchdog(limit_seconds, run.stop_soon, lambda place: self._abandon(run, place)):
             return _run_once(self._item, run)
 
     def look_for_leaks(self, baseline: RunResult) -> None:
@@ -520,18 +503,16 @@ class _Runs:
             baseline.verdict.problems.extend(run.leaks(texts))
 
     @cached_property
-    def works_on_other_threads(self) -> bool:
+    def is_thread_safe(self) -> bool:
         """Whether the shop's handlers work on threads other than the test's; False without webhooks."""
         baseline = self._baseline
         if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
             return False
-        reports, result = self._run_watched(OneRun(self._item, on_other_threads=True))
+        reports, result = self._run_watched(OneRun(self._item, is_threaded=True))
         if any(report.failed for report in reports):
             return False
-        return (result.verdict.problems, result.verdict.state) == (
-            baseline.verdict.problems,
-            baseline.verdict.state,
-        )
+        verdict, expected = result.verdict, baseline.verdict
+        return (verdict.problems, verdict.state) == (expected.problems, expected.state)
 
     def _abandon(self, run: OneRun, place: str) -> None:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
@@ -549,10 +530,7 @@ class _Runs:
         end_process(self._item, self._reports)
 
 
-ABANDONED: Final = (
-    "the session was aborted, because code that hangs without a call cannot be stopped; "
-    "tests not run: {count}"
-)
+ABANDONED: Final = "the process exits: hanging code without a call cannot be stopped; tests not run: {count}"
 
 
 def _failed_call(item: pytest.Item) -> pytest.TestReport:
@@ -570,7 +548,7 @@ def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
         session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
     )
     workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
-    rehearsal.expect(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
+    rehearsal.share_budget(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
     return rehearsal
 
 

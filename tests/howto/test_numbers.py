@@ -65,7 +65,7 @@ SENTENCES: list[tuple[str, str]] = [
     ("webhooks", f"a timeout ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
     ("webhooks", f"After the {ORDINALS[DELIVERIES_MAX]} failed attempt"),
     ("troubleshooting", f"no answer within {ANSWER_SECONDS:.0f} seconds"),
-    ("rehearsal", f"for all variations together; {BUDGET_SECONDS:.0f} seconds by default"),
+    ("rehearsal", f"the time limit for all variations; {BUDGET_SECONDS:.0f} seconds by default"),
 ]
 
 

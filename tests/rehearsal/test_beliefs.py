@@ -6,7 +6,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, RunResult, variation_name
-from pytest_payment_sandbox.rehearsal.judging import Verdict
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from tests.rehearsal.test_rehearsing import LOCKED, rehearsed
 from tests.support.state_files import NOON
 from tests.support.suites import suite
@@ -101,7 +101,7 @@ def test_what_is_tried_again_fails_the_second_time() -> None:
             [BookProblem("lost", "nobody looked")] if name == "webhook:1:lost+read:2:unavailable" else []
         )
         steps = [webhook, read, second] if is_lost else [webhook, read]
-        return RunResult(Verdict(problems, (name,), ()), steps, [], "", "")
+        return RunResult(RunVerdict(problems, (name,), ()), steps, [], "", "")
 
     explored = Explorer(run, lambda: True).explore(run(()))
     assert [finding.name for finding in explored.findings] == ["webhook:1:lost+read:2:unavailable"]

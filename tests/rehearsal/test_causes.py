@@ -4,9 +4,9 @@ import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, VariationSigns, cause_of, signs_of
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, RunSigns, Signs, cause_of, signs_of
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.exploring import ExplorationResult, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.exploring import Exploration, RehearsalFinding
 from pytest_payment_sandbox.rehearsal.report import html, lines_of, report_of
 from tests.support.in_process import place
 
@@ -14,15 +14,13 @@ EARLY = "the shop marks a purchase as paid when it reads 'processing'"
 LATER = "the shop marks a purchase as paid when it reads 'completed'"
 
 
-def shown(name: str, *signs: str) -> VariationSigns:
+def shown(name: str, *signs: str) -> RunSigns:
     """A variation with these signs."""
     changes = [parse_changed_step(part) for part in name.split("+")]
-    return VariationSigns(changes, frozenset(signs), {})
+    return RunSigns(changes, frozenset(signs), {})
 
 
-def cause(
-    kind: str, failing: list[VariationSigns], passing: list[VariationSigns], usual: Signs = frozenset()
-) -> str:
+def cause(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual: Signs = frozenset()) -> str:
     """The cause of a problem."""
     return cause_of(kind, failing, passing, usual)
 
@@ -105,6 +103,6 @@ def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words:
     """If there are any, in the text and on the page."""
     problem = BookProblem("shipped-twice", "it ships twice")
     finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
-    report = report_of("test_a_sale", ExplorationResult([finding], 3, 0, []), lambda each: "")
-    assert f"  seen: {words}" in lines_of(report)
+    report = report_of("test_a_sale", Exploration([finding], 3, 0, []), lambda each: "")
+    assert f"  {words}" in lines_of(report)
     assert f"<p>{words}</p>" in html([report])

@@ -9,12 +9,12 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.exploring import (
     PAIRS_MAX,
     ChangedSteps,
-    ExplorationResult,
+    Exploration,
     Explorer,
     RunResult,
     variation_name,
 )
-from pytest_payment_sandbox.rehearsal.judging import Verdict
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from tests.support.state_files import NOON
 
 CREATE = Step("create", 1, "the shop's POST /v1/orders/", ShopCall("POST", "/v1/orders/"))
@@ -43,9 +43,9 @@ class Shop:
         name = variation_name(variation)
         self.tried.append(name)
         problems = [BookProblem(self._problems[name], "wrong")] if name in self._problems else []
-        return RunResult(Verdict(problems, (self._ends.get(name, name),), ()), STEPS, [], "", "")
+        return RunResult(RunVerdict(problems, (self._ends.get(name, name),), ()), STEPS, [], "", "")
 
-    def explored(self) -> ExplorationResult:
+    def explored(self) -> Exploration:
         """All that is tried."""
         return Explorer(self.run, lambda: True).explore(self.run(()))
 

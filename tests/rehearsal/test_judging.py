@@ -9,7 +9,7 @@ from payment_sandbox import BookEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import Trial, Verdict, VerdictsByState, judge
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW
 from tests.support.in_process import place, shop_that
@@ -25,9 +25,9 @@ class Judging:
         self.order_id = place(payment_sandbox)
         self.entries: list[BookEntry] = []
         self.advanced: list[datetime] = []
-        self.ends: VerdictsByState = {}
+        self.ends: Verdicts = {}
 
-    def verdict(self, *changes: str) -> Verdict:
+    def verdict(self, *changes: str) -> RunVerdict:
         """Judge a run of it with these changes; no time passes, so that all runs begin alike."""
         self.advanced.clear()
         changed = [parse_changed_step(each) for each in changes]

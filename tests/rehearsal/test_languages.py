@@ -150,7 +150,7 @@ def test_a_right_shop_is_silent(language: Language, tmp_path: Path) -> None:
     ran = rehearse(language, tmp_path / "suite", *only(language), "--one", language.one)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "2 tests rehearsed in 4 variations: no findings" in ran.stdout
-    assert "changes one thing at a time in 2 tests" in ran.stderr
+    assert "changing one thing at a time in 2 tests" in ran.stderr
 
 
 @pytest.mark.prove

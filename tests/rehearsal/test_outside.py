@@ -15,15 +15,15 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
 from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.buying import read_purchase_script
+from pytest_payment_sandbox.rehearsal.buying import read_buy_script
 from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
-    ExplorationResult,
+    Exploration,
     RunResult,
     parse_variation,
 )
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint, NoHelperAnswer
-from pytest_payment_sandbox.rehearsal.judging import Verdict
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.outside import BooksUnreadable, ExternalBooks
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
@@ -135,7 +135,7 @@ def ran(*problems: BookProblem, state: object = "paid", steps: tuple[Step, ...] 
     """A run with these problems."""
     shown = steps or (Step(WEBHOOK, 1, "the webhook", ShopCall("", "")),)
     trace = tuple(f"{step.name} {step.label}" for step in shown)
-    return RunResult(Verdict(list(problems), trace, (state,)), list(shown), list(TWICE), "line", "picture")
+    return RunResult(RunVerdict(list(problems), trace, (state,)), list(shown), list(TWICE), "line", "picture")
 
 
 def test_what_was_tried_is_remembered() -> None:
@@ -149,7 +149,7 @@ def test_what_was_tried_is_remembered() -> None:
 
     first = TriedVariations(ran())
     shown = first.run(TWICE, play)
-    again = TriedVariations(ran(), first.stored_variations)
+    again = TriedVariations(ran(), first.stored)
     assert again.count == 1
     known = again.run(TWICE, play)
     assert played == [TWICE]
@@ -159,9 +159,7 @@ def test_what_was_tried_is_remembered() -> None:
     assert (known.timeline, known.picture) == ("line", "picture")
     again.run(LOST, play)
     assert played == [TWICE, LOST]
-    assert TriedVariations(ran(state="unpaid"), first.stored_variations).count == 0, (
-        "the test has changed since"
-    )
+    assert TriedVariations(ran(state="unpaid"), first.stored).count == 0, "the test has changed since"
 
 
 def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
@@ -181,17 +179,15 @@ def test_tests_share_runs_and_stop_together() -> None:
     """One run plays a variation of each; the one that ends first does not hold up the others."""
     seen: dict[str, list[ChangedSteps]] = {"one": [], "two": []}
 
-    def exploration(
-        name: str, count: int
-    ) -> Callable[[Callable[[ChangedSteps], RunResult]], ExplorationResult]:
-        def explore(play: Callable[[ChangedSteps], RunResult]) -> ExplorationResult:
+    def exploration(name: str, count: int) -> Callable[[Callable[[ChangedSteps], RunResult]], Exploration]:
+        def explore(play: Callable[[ChangedSteps], RunResult]) -> Exploration:
             try:
                 for _ in range(count):
                     play(TWICE)
                     seen[name].append(TWICE)
             except NoMoreRuns:
-                return ExplorationResult([], -1, 0, [])
-            return ExplorationResult([], count, 0, [])
+                return Exploration([], -1, 0, [])
+            return Exploration([], count, 0, [])
 
         return explore
 
@@ -244,7 +240,7 @@ def test_steps_that_are_wrong_are_placed(tmp_path: Path, text: str, words: str) 
     """With the line, and what was expected."""
     (tmp_path / "buy.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"buy\.yaml") as wrong:
-        read_purchase_script(tmp_path / "buy.yaml")
+        read_buy_script(tmp_path / "buy.yaml")
     assert words in str(wrong.value)
 
 
@@ -253,7 +249,7 @@ def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
     example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", read_source("rehearsal"))
     assert example is not None
     (tmp_path / "buy.yaml").write_text(dedent(example[0]))
-    buy = read_purchase_script(tmp_path / "buy.yaml")
+    buy = read_buy_script(tmp_path / "buy.yaml")
     assert [(step.action, step.selector, step.value) for step in buy.steps] == [
         ("fill", "#email", "jane@shop.example"),
         ("click", "text=Buy now", ""),
@@ -278,11 +274,11 @@ def test_pytest_goes_on_where_it_was_stopped_if_it_is_asked_to() -> None:
     """By its cache; once all is tried, there is nothing to go on with."""
     cache, tried = Cache(), TriedVariations(ran())
     tried.run(TWICE, lambda variation: ran(BookProblem("paid-twice", "twice")))
-    PytestMemory(cache, resumes=False).store("a", ExplorationResult([], 1, 0, []), tried, is_stopped=True)
+    PytestMemory(cache, resumes=False).store("a", Exploration([], 1, 0, []), tried, is_stopped=True)
     assert PytestMemory(cache, resumes=False).tried("a") is None
     memory = PytestMemory(cache, resumes=True)
     assert TriedVariations(ran(), memory.tried("a")).count == 1
     assert (memory.tried("b"), memory.failed("a")) == (None, [])
-    memory.store("a", ExplorationResult([], 1, 0, []), tried, is_stopped=False)
+    memory.store("a", Exploration([], 1, 0, []), tried, is_stopped=False)
     assert memory.tried("a") is None
-    PytestMemory(None, resumes=True).store("a", ExplorationResult([], 1, 1, []), tried, is_stopped=False)
+    PytestMemory(None, resumes=True).store("a", Exploration([], 1, 1, []), tried, is_stopped=False)

@@ -192,6 +192,14 @@ def test_a_right_shop_without_books_passes(tmp_path: Path) -> None:
 
 MISTAKES = {
     "fails for who has not paid": ("else 'Please pay.'", "else app.paid[0]"),
+    "thanks whoever comes back in time": (
+        "        look(order_id)\n        return f",
+        "        look(order_id)\n"
+        "        url = f'{payment_sandbox.base_url}/v1/orders/{order_id}/'\n"
+        "        if payment_sandbox.session.get(url, timeout=5).json()['status'] == 'new':\n"
+        "            return f'<h1>Order {order_id}</h1> Thank you!'\n"
+        "        return f",
+    ),
     "fails for who is faster than the webhook": (
         "        look(order_id)\n        return f",
         "        app.known.remove(order_id) if order_id in app.paid else app.paid.remove(order_id)\n"
@@ -231,6 +239,12 @@ MISTAKES = {
             "django",
             "action:1:returns-first",
             "the page /thanks fails when the customer returns: status 500",
+        ),
+        (
+            "thanks whoever comes back in time",
+            "django",
+            "action:1:returns-unpaid",
+            "shows the same text to a customer who returns without having paid: 'Order # Thank you!'",
         ),
         ("never looks again", "django", "webhook:1:lost+webhook:2:lost", "does not get the email"),
     ],

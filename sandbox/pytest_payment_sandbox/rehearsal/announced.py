@@ -19,13 +19,7 @@ from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, RunResult
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending
-from pytest_payment_sandbox.rehearsal.judging import (
-    Trial,
-    Verdict,
-    VerdictsByState,
-    judge,
-    judge_calls_only,
-)
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
 from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, deciding_line, shop_lines
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -38,7 +32,7 @@ SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True)
-class ExternalSources:
+class Sources:
     """Sources of information outside the suite: the shop's books, and its pages about an order."""
 
     books: ExternalBooks | None = None
@@ -51,20 +45,15 @@ class TestMemory:
 
     __test__ = False
 
-    baseline: Verdict | None = None
-    verdicts: VerdictsByState = field(default_factory=dict)
+    baseline: RunVerdict | None = None
+    verdicts: Verdicts = field(default_factory=dict)
 
 
 class AnnouncedTest:
     """One run of a test that a helper announced."""
 
     def __init__(
-        self,
-        name: str,
-        project: Project,
-        variation: ChangedSteps,
-        memory: TestMemory,
-        sources: ExternalSources,
+        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, sources: Sources
     ) -> None:
         """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
         self.name = name
@@ -74,7 +63,7 @@ class AnnouncedTest:
         self.error = ""  # why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
         self._sources = sources
-        self._verdict: Verdict | None = None
+        self._verdict: RunVerdict | None = None
         self._timeline = self._picture = ""
         if memory.baseline is not None:
             self.run.calls.limit(memory.baseline.most_calls)
@@ -91,7 +80,7 @@ class AnnouncedTest:
     @property
     def result(self) -> RunResult:
         """The result of the run."""
-        verdict = self._verdict or Verdict([], (), ())
+        verdict = self._verdict or RunVerdict([], (), ())
         return RunResult(verdict, self.run.steps, self.run.applied, self._timeline, self._picture)
 
     def judge(self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]) -> None:
@@ -130,12 +119,12 @@ class AnnouncedTest:
     ) -> Books | None:
         if ending.has_books:
             return conversation.books
-        external_books = self._sources.books
-        if external_books is None:
+        source = self._sources.books
+        if source is None:
             return None
         key = self.project.masking.api_key or ""
         own = {**environment, "SANDBOX_API_KEY": key, "SANDBOX_TEST": self.name}
-        return lambda: external_books.entries_of(self.project, own)
+        return lambda: source.entries_of(self.project, own)
 
     def _read_view(self, ending: Ending, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
@@ -153,7 +142,7 @@ def unfinished_result(test: AnnouncedTest | None, variation: ChangedSteps, failu
         problem = BookProblem("not-judged", f"the test did not finish: {reason.partition(chr(10))[0]}")
     steps = test.run.steps if test is not None else []
     applied = test.run.applied if test is not None else []
-    return RunResult(Verdict([problem], (), ()), steps, applied or variation, reason, "")
+    return RunResult(RunVerdict([problem], (), ()), steps, applied or variation, reason, "")
 
 
 def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
@@ -168,12 +157,16 @@ def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
 
 def _line_of_call(ending: Ending, call: tuple[str, str], number: int) -> Line | None:
     """Return the line that decided on the nth call with this method and path."""
-    placed = [
+    calls_with_lines = [
         ((method, path), PlacedCall(f"{method} {short_path(path)}", shop_lines(stack)))
         for method, path, stack in ending.calls
     ]
-    alike = [each for calls_by_step, each in placed if calls_by_step == call]
-    return deciding_line(alike[number], [each for _, each in placed]) if number < len(alike) else None
+    calls_of_kind = [each for method_and_path, each in calls_with_lines if method_and_path == call]
+    return (
+        deciding_line(calls_of_kind[number], [each for _, each in calls_with_lines])
+        if number < len(calls_of_kind)
+        else None
+    )
 
 
 def _error_lines(project: Project) -> list[str]:

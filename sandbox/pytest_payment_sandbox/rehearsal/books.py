@@ -24,6 +24,10 @@ class OrderRecord(NamedTuple):
     refunded: int
 
 
+Records = Mapping[str, OrderRecord]
+"""The service's records, by order id."""
+
+
 def order_records(project: Project) -> dict[str, OrderRecord]:
     """Return the service's record of every order, by order id."""
     store = project.epoch.store
@@ -49,7 +53,7 @@ class BookProblem(NamedTuple):
     sentence: str
 
 
-def compare(entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]) -> list[BookProblem]:
+def compare(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
     """Compare the shop's books with the service's records."""
     known = {order_id for entry in entries for order_id in entry.orders}
     problems = [problem for entry in entries for problem in _problems(entry, records)]
@@ -65,7 +69,7 @@ def compare(entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]) ->
     return problems
 
 
-def _problems(entry: BookEntry, records: Mapping[str, OrderRecord]) -> Iterable[BookProblem]:
+def _problems(entry: BookEntry, records: Records) -> Iterable[BookProblem]:
     purchase = _purchase_of(entry, records)
     for kind, check in CHECKS.items():
         sentence = check(purchase)
@@ -95,7 +99,7 @@ class Purchase(NamedTuple):
         return self.received - self.refunded
 
 
-def _purchase_of(entry: BookEntry, records: Mapping[str, OrderRecord]) -> Purchase:
+def _purchase_of(entry: BookEntry, records: Records) -> Purchase:
     return Purchase(entry, [records[order_id] for order_id in entry.orders if order_id in records])
 
 
@@ -164,9 +168,7 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
 }
 
 
-def find_reversals(
-    readings: Sequence[Sequence[BookEntry]], records: Mapping[str, OrderRecord]
-) -> list[BookProblem]:
+def find_reversals(readings: Sequence[Sequence[BookEntry]], records: Records) -> list[BookProblem]:
     """Find payments and shipments that disappeared from the shop's books between two readings."""
     return [
         BookProblem("went-back", f"{now.purchase}: {sentence}")
@@ -192,16 +194,12 @@ def _reversals(before: BookEntry, now: Purchase) -> Iterator[str]:
         yield f"the value of the shipped goods fell {change}"
 
 
-def paid_without_payment(
-    entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]
-) -> list[BookProblem]:
+def paid_without_payment(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
     """Find purchases marked as paid without a payment, which is a mistake at any time."""
     return [problem for problem in compare(entries, records) if problem.kind == PAID_FOR_NOTHING]
 
 
-def missed_authorizations(
-    entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]
-) -> list[BookProblem]:
+def missed_authorizations(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
     """Find authorizations that are unknown to the shop, or that reserve the customer's money twice."""
     return [
         *(problem for problem in compare(entries, records) if problem.kind == PAID_TWICE),
@@ -209,9 +207,7 @@ def missed_authorizations(
     ]
 
 
-def _unknown_authorizations(
-    entries: Sequence[BookEntry], records: Mapping[str, OrderRecord]
-) -> Iterator[BookProblem]:
+def _unknown_authorizations(entries: Sequence[BookEntry], records: Records) -> Iterator[BookProblem]:
     known = {order_id for entry in entries for order_id in entry.orders}
     for record in records.values():
         if record.capturable and record.order_id not in known:

@@ -49,7 +49,7 @@ class PurchaseFailed(Exception):
 class PurchaseStep(NamedTuple):
     """One step of a purchase in the shop."""
 
-    element: str
+    name: str  # such as step 2
     action: str
     selector: str
     value: str = ""
@@ -57,10 +57,10 @@ class PurchaseStep(NamedTuple):
     @property
     def label(self) -> str:
         """The step as shown in errors."""
-        return f'{self.element} ({self.action} "{self.selector}")'
+        return f'{self.name} ({self.action} "{self.selector}")'
 
 
-class PurchaseScript(NamedTuple):
+class BuyScript(NamedTuple):
     """A purchase: the first page, the customer's steps, and the address or element expected on return."""
 
     file: str
@@ -69,7 +69,7 @@ class PurchaseScript(NamedTuple):
     returned: str
 
 
-def read_purchase_script(file: Path) -> PurchaseScript:
+def read_buy_script(file: Path) -> BuyScript:
     """Read a file with the steps of a purchase.
 
     Raises:
@@ -90,7 +90,7 @@ def read_purchase_script(file: Path) -> PurchaseScript:
                 document, file, path, f"step {number}: expected one of {ACTIONS_TEXT}, not {step!r}"
             )
         read.append(PurchaseStep(f"step {number}", action, str(step[action]), str(step.get("with", ""))))
-    return PurchaseScript(str(file), str(data["open"]), read, str(data.get("returned", "")))
+    return BuyScript(str(file), str(data["open"]), read, str(data.get("returned", "")))
 
 
 def _parse(file: Path) -> Document:
@@ -155,7 +155,7 @@ Forms = dict[int, bool]
 class Customer:
     """A customer with a separate set of cookies."""
 
-    def __init__(self, context: BrowserContext, buy: PurchaseScript, shop: str, sandbox: str) -> None:
+    def __init__(self, context: BrowserContext, buy: BuyScript, shop: str, sandbox: str) -> None:
         self._context = context
         self._script = buy
         self._shop = shop
@@ -201,11 +201,11 @@ class Customer:
     def return_to_shop(self, url: str, tabs: int) -> None:
         """Request the return page with the customer's cookies, on one thread per tab."""
 
-        def ask() -> None:
+        def request_page() -> None:
             with suppress(requests.RequestException):  # the effect of the request shows later
                 requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
 
-        threads = [Thread(target=ask, daemon=True) for _ in range(tabs)]
+        threads = [Thread(target=request_page, daemon=True) for _ in range(tabs)]
         for thread in threads:
             start(thread)
         for thread in threads:
@@ -217,12 +217,14 @@ class Customer:
 
     # Steps
 
-    def _open(self, url: str, element: str) -> None:
+    def _open(self, url: str, step_name: str) -> None:
         try:
             self._page.goto(url, wait_until="load")
         except Error as error:
             reason = error.message.partition("\n")[0]
-            raise PurchaseFailed(f"{self._script.file}, {element}: {url} does not open: {reason}") from error
+            raise PurchaseFailed(
+                f"{self._script.file}, {step_name}: {url} does not open: {reason}"
+            ) from error
 
     def _perform(self, step: PurchaseStep, number: int, press: RecordSubmission, forms: Forms) -> None:
         element = self._page.locator(step.selector).first
@@ -261,12 +263,13 @@ class Customer:
             element.click()
 
     def _failure(self, step: PurchaseStep, error: Exception) -> PurchaseFailed:
-        why = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         with suppress(Exception):  # a selector can be invalid
             if not self._page.locator(step.selector).count():
-                why = f"no element matched within {TIMEOUT_MS // 1000} s"
+                reason = f"no element matched within {TIMEOUT_MS // 1000} s"
         return PurchaseFailed(
-            f"{self._script.file}, {step.label}: {why} on {self._page.url}, which shows {self._page_text()!r}"
+            f"{self._script.file}, {step.label}: {reason} on {self._page.url}, "
+            f"which shows {self._page_text()!r}"
         )
 
     def _page_text(self) -> str:
@@ -286,12 +289,12 @@ class Customer:
                 if not self._page.url.startswith(self._sandbox):
                     return
                 self._cookies = {each["name"]: each["value"] for each in self._context.cookies(self._shop)}
-                wanted = self._next_button(has_paid=has_paid)
-                if wanted is None:
+                button = self._next_button(has_paid=has_paid)
+                if button is None:
                     return
-                has_paid = has_paid or wanted == PAY_BUTTONS
+                has_paid = has_paid or button == PAY_BUTTONS
                 with self._page.expect_navigation(wait_until="load"):
-                    self._page.locator(wanted).locator("visible=true").first.click()
+                    self._page.locator(button).locator("visible=true").first.click()
         except Error as error:
             reason = str(error).partition("\n")[0]
             raise PurchaseFailed(
@@ -302,9 +305,9 @@ class Customer:
     def _next_button(self, *, has_paid: bool) -> str | None:
         """Return the selector of the next button; after the payment, the bank may ask for a confirmation."""
         may_pay = not has_paid or BANK_PATH in self._page.url
-        wanted = [*((PAY_BUTTONS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK_BUTTON]
+        selectors = [*((PAY_BUTTONS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK_BUTTON]
         return next(
-            (each for each in wanted if self._page.locator(each).locator("visible=true").count()), None
+            (each for each in selectors if self._page.locator(each).locator("visible=true").count()), None
         )
 
     def _expect_return(self) -> None:
@@ -313,16 +316,16 @@ class Customer:
                 f"{self._script.file}: the customer does not get back to the shop: the payment page "
                 f"{self._page.url} shows {self._page_text()!r}; set a return_url in the order"
             )
-        wanted = self._script.returned
-        if not wanted:
+        expected = self._script.returned
+        if not expected:
             return
-        if wanted.startswith(("/", "http")):
-            is_right = self._page.url.startswith(urljoin(f"{self._shop}/", wanted))
+        if expected.startswith(("/", "http")):
+            is_right = self._page.url.startswith(urljoin(f"{self._shop}/", expected))
         else:
-            is_right = self._page.locator(wanted).count() > 0
+            is_right = self._page.locator(expected).count() > 0
         if not is_right:
             raise PurchaseFailed(
-                f'{self._script.file}, returned: expected "{wanted}" on {self._page.url}, '
+                f'{self._script.file}, returned: expected "{expected}" on {self._page.url}, '
                 f"which shows {self._page_text()!r}"
             )
 

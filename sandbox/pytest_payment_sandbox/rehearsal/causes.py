@@ -24,10 +24,10 @@ class BooksSnapshot(NamedTuple):
     """A snapshot of the shop's books, and the status of each order as last read by the shop."""
 
     entries: Sequence[BookEntry]
-    read: Mapping[str, str]
+    statuses: Mapping[str, str]
 
 
-class VariationSigns(NamedTuple):
+class RunSigns(NamedTuple):
     """A variation after its run: its changes, its signs, and the labels of its steps."""
 
     changes: Sequence[ChangedStep]
@@ -46,7 +46,7 @@ def signs_of(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs:
         return frozenset()
     end = snapshots[-1]
     if not end.entries:
-        return frozenset(f"the last status that the shop read is {status!r}" for status in end.read.values())
+        return frozenset(f"the last status that the shop read is {each!r}" for each in end.statuses.values())
     problems = _failed_changes(project)
     return frozenset(
         chain(
@@ -74,17 +74,17 @@ def _first_occurrences(
         for entry in snapshot.entries:
             if condition(entry) and entry.purchase not in known:
                 known.add(entry.purchase)
-                status = _last_read(entry, snapshot.read)
+                status = _last_read(entry, snapshot.statuses)
                 yield f"{words} " + (f"when it reads {status!r}" if status else "without reading the order")
 
 
-def _last_read(entry: BookEntry, read: Mapping[str, str]) -> str | None:
-    return next((read[order_id] for order_id in reversed([*read]) if order_id in entry.orders), None)
+def _last_read(entry: BookEntry, statuses: Mapping[str, str]) -> str | None:
+    return next((statuses[order_id] for order_id in reversed([*statuses]) if order_id in entry.orders), None)
 
 
 def _unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
     for entry in end.entries:
-        status = _last_read(entry, end.read)
+        status = _last_read(entry, end.statuses)
         if not entry.paid and status in PAID:
             yield f"the shop reads {status!r}, but does not mark the purchase as paid"
 
@@ -155,9 +155,7 @@ FAMILIES: Final = (
 """The families in ascending order of size."""
 
 
-def cause_of(
-    kind: str, failing: Sequence[VariationSigns], passing: Sequence[VariationSigns], usual: Signs
-) -> str:
+def cause_of(kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual: Signs) -> str:
     """Return the cause that separates failing from passing variations, or "" if there is only the change.
 
     ``kind`` is the kind of the problem, ``usual`` the signs of the unchanged test. A mistake by the shop,
@@ -169,10 +167,10 @@ def cause_of(
     names = set(chain.from_iterable(each.names for each in failing))
     if len(failing) < 2 or len(names) < 2:
         return ""
-    return _distinguishing_sign(failing, passing, usual) or _family(failing)
+    return _typical_sign(failing, passing, usual) or _family_cause(failing)
 
 
-def _family(failing: Sequence[VariationSigns]) -> str:
+def _family_cause(failing: Sequence[RunSigns]) -> str:
     kinds = {change.step.partition(":")[0] for each in failing for change in each.changes}
     causes = (
         each.cause
@@ -182,7 +180,7 @@ def _family(failing: Sequence[VariationSigns]) -> str:
     return next(causes, "")
 
 
-def _shared_mistake(failing: Sequence[VariationSigns]) -> str:
+def _shared_mistake(failing: Sequence[RunSigns]) -> str:
     """Return a mistake by the shop in all failing runs, even if the mistake is harmless in other runs."""
     wrong = [frozenset(filter(is_wrong, each.signs)) for each in failing]
     if not wrong or not all(wrong):
@@ -192,13 +190,9 @@ def _shared_mistake(failing: Sequence[VariationSigns]) -> str:
     )
 
 
-def _distinguishing_sign(
-    failing: Sequence[VariationSigns], passing: Sequence[VariationSigns], usual: Signs
-) -> str:
+def _typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual: Signs) -> str:
     """Return the sign common to all failing runs and to few passing runs."""
     shared = frozenset.intersection(*(each.signs for each in failing)) - usual
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
-    candidates = [
-        sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN
-    ]
-    return min(candidates, key=lambda sign: (counts[sign], sign), default="")
+    common = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN]
+    return min(common, key=lambda sign: (counts[sign], sign), default="")

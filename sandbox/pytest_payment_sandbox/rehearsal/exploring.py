@@ -19,9 +19,9 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import Signs, VariationSigns, cause_of
+from pytest_payment_sandbox.rehearsal.causes import RunSigns, Signs, cause_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import State, Verdict
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, State
 
 PAIRS_MAX: Final = 200  # per test
 PAIRS_EARLY: Final = 25  # pairs that precede changes already tried at another step
@@ -51,7 +51,7 @@ def parse_variation(text: str) -> ChangedSteps:
 class RunResult(NamedTuple):
     """The result of one run of a test: its verdict, its steps, and the changes that took effect."""
 
-    verdict: Verdict
+    verdict: RunVerdict
     steps: Sequence[Step]
     applied: Collection[ChangedStep]
     timeline: str
@@ -79,7 +79,7 @@ class RehearsalFinding(NamedTuple):
         return variation_name(self.variation)
 
 
-class ExplorationResult(NamedTuple):
+class Exploration(NamedTuple):
     """The results of one test's variations."""
 
     findings: list[RehearsalFinding]
@@ -127,7 +127,7 @@ class Explorer:
         self._usual: Signs = frozenset()  # signs of the unchanged test
         self._final_states: Counter[tuple[Sequence[str], State]] = Counter()
 
-    def explore(self, baseline: RunResult) -> ExplorationResult:
+    def explore(self, baseline: RunResult) -> Exploration:
         """Try all single changes, then pairs, until the time is up."""
         known = self._record_baseline(baseline)
         notes: list[str] = []
@@ -144,9 +144,9 @@ class Explorer:
             untried = self._try_all(self._pairs(baseline), known)
         return self.partial_result(notes, untried)
 
-    def partial_result(self, notes: list[str], untried: int) -> ExplorationResult:
+    def partial_result(self, notes: list[str], untried: int) -> Exploration:
         """Return the results so far."""
-        return ExplorationResult(
+        return Exploration(
             [self._with_cause(place, finding) for (_, place), finding in self._findings.items()],
             len(self._tried),
             untried,
@@ -163,14 +163,14 @@ class Explorer:
         self._usual = baseline.verdict.signs
         return {problem.kind for problem in baseline.verdict.problems}
 
-    def explore_only(self, variation: ChangedSteps, baseline: RunResult) -> ExplorationResult:
+    def explore_only(self, variation: ChangedSteps, baseline: RunResult) -> Exploration:
         """Try only this variation."""
         known = self._record_baseline(baseline)
         result = self._run(variation)
         self._record_news(variation, result, known)
-        missed = [changed.name for changed in variation if changed not in result.applied]
-        unplayed = [f"the test has no step for {name}" for name in missed]
-        return ExplorationResult(list(self._findings.values()), 1, 0, [], unplayed)
+        unplayed_names = [changed.name for changed in variation if changed not in result.applied]
+        unplayed = [f"the test has no step for {name}" for name in unplayed_names]
+        return Exploration(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
         """Try the planned variations; return the number of variations that exceeded the budget."""
@@ -204,11 +204,9 @@ class Explorer:
 
     def _record_news(self, variation: ChangedSteps, result: RunResult, known: Collection[str]) -> None:
         """Record only one finding of a variation, because its other problems have the same cause."""
-        new_problems = [problem for problem in result.verdict.problems if problem.kind not in known]
-        if new_problems and not any(
-            self._is_recorded(problem.kind, variation, result.steps) for problem in new_problems
-        ):
-            self._add_finding(new_problems[0], variation, result)
+        fresh = [problem for problem in result.verdict.problems if problem.kind not in known]
+        if fresh and not any(self._is_recorded(problem.kind, variation, result.steps) for problem in fresh):
+            self._add_finding(fresh[0], variation, result)
 
     def _is_recorded(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
         """Whether a finding with the same kind and cause is recorded; pairs are compared by kind only."""
@@ -218,27 +216,20 @@ class Explorer:
 
     def _add_finding(self, problem: BookProblem, variation: ChangedSteps, result: RunResult) -> None:
         cause = problem.kind, _place(variation, result.steps)
-        self._findings.setdefault(
-            cause,
-            RehearsalFinding(
-                problem,
-                variation,
-                finding_sentence(problem, variation, result.steps),
-                result.timeline,
-                result.picture,
-            ),
-        )
+        sentence = finding_sentence(problem, variation, result.steps)
+        finding = RehearsalFinding(problem, variation, sentence, result.timeline, result.picture)
+        self._findings.setdefault(cause, finding)
 
     def _with_cause(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
         """Add the common cause of all variations with a finding to the finding."""
         if not finding.variation:
             return finding
         kind = finding.problem.kind
-        failing: dict[str, VariationSigns] = {}
-        passing: list[VariationSigns] = []
+        failing: dict[str, RunSigns] = {}
+        passing: list[RunSigns] = []
         for variation, result in self._tried.items():
             labels = {step.name: step.label for step in result.steps}
-            shown = VariationSigns(variation, result.verdict.signs, labels)
+            shown = RunSigns(variation, result.verdict.signs, labels)
             has_problem = any(problem.kind == kind for problem in result.verdict.problems)
             if has_problem and _place(variation, result.steps) == place:
                 failing[variation_name(variation)] = shown
@@ -277,9 +268,7 @@ class Explorer:
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
         ]
         follow_ups = self._follow_ups(baseline, harmless)
-        ordered = sorted(
-            dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._pair_rank(pair, follow_ups)
-        )
+        ordered = sorted(dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._rank(pair, follow_ups))
         return self._diversify(ordered)[:PAIRS_MAX]
 
     def _harmless(self, baseline: RunResult) -> Iterator[ChangedStep]:
@@ -328,9 +317,7 @@ class Explorer:
             if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
         }
 
-    def _pair_rank(
-        self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]
-    ) -> tuple[int, bool, bool, int]:
+    def _rank(self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
         """Return the sort key of a pair: the pairs with the most usual suspects come first.
 
         Ties are broken in favour of follow-up pairs, then of changes with findings in other tests, then by

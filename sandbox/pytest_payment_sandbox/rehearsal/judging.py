@@ -58,7 +58,7 @@ State = tuple[Any, ...]
 """The shop's books and the service's records, for comparison with other runs."""
 
 
-class Verdict(NamedTuple):
+class RunVerdict(NamedTuple):
     """The verdict on a run; ``moved`` has the total received, refunded and shipped amounts, in cents."""
 
     problems: list[BookProblem]
@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
     signs: Signs = frozenset()  # of the shop's behaviour
 
 
-VerdictsByState = dict[str, Verdict]
+Verdicts = dict[str, RunVerdict]
 """The verdicts on the runs of a test, by their state at the end of the test."""
 
 
@@ -83,16 +83,16 @@ class Trial(NamedTuple):
 
     ``failure`` is the failure of the test, ``baseline`` the verdict on the unchanged test. ``verdicts`` has
     the verdicts so far, ``books_history`` the shop's books during the test, and ``snapshots`` the books
-    before each webhook. ``look`` reads the shop's pages and emails.
+    before each webhook. ``read_view`` reads the shop's pages and emails.
     """
 
     run: RehearsedRun
     changes: Sequence[ChangedStep]
     failure: str | None
-    baseline: Verdict | None
+    baseline: RunVerdict | None
     books_history: Sequence[list[BookEntry]]
-    verdicts: VerdictsByState
-    look: Callable[[], CustomerView]
+    verdicts: Verdicts
+    read_view: Callable[[], CustomerView]
     snapshots: Sequence[BooksSnapshot] = ()
 
     @property
@@ -119,7 +119,7 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
         return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant is violated")]
 
 
-def judge(trial: Trial, advance: Advance, books: Books | None) -> Verdict:
+def judge(trial: Trial, advance: Advance, books: Books | None) -> RunVerdict:
     """Judge a run at the end of its test, and once more when no events are due.
 
     A run stops early if an earlier run was in the same state at the end of the test, or a day later.
@@ -136,25 +136,23 @@ class _Judge:
         self._advance = advance
         self._books = books
         self._books_history = [*trial.books_history]
-        self._moments: list[str] = []
+        self._state_keys: list[str] = []
         self._view: CustomerView | None = None
         self._early_review: list[BookProblem] = []  # before the page requests, which may update the shop
         self._has_readable_books = False  # the books were readable at the last attempt
         self._late_problems: list[BookProblem] = []
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RunVerdict:
         """Judge the run, and store its states for later runs."""
         trial, project = self._trial, self._project
         trial.run.end_test()
-        problems = _failure_problems("test", trial.failure, trial.changes) + _early_expiries(
-            project, trial.changes
-        )
+        problems = _failures("test", trial.failure, trial.changes) + _early_expiries(project, trial.changes)
         entries = self._read_entries()
         signs = signs_of([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += paid_without_payment(entries, order_records(project))
         twin = self._twin(entries) or self._twin_after_a_day()
         state, moved = (twin.state, twin.moved) if twin is not None else self._finish()
-        view = twin.view if twin is not None else self._view or trial.look()
+        view = twin.view if twin is not None else self._view or trial.read_view()
         trace = _trace(trial.run.steps)
         problems += [
             *self._early_review,
@@ -169,7 +167,7 @@ class _Judge:
             problems += _repeated_moves(moved, trial.baseline.moved)
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
         most, busy = trial.run.calls.most, trial.run.pace.busy
-        verdict = Verdict(
+        verdict = RunVerdict(
             _one_per_kind(problems),
             trace,
             state,
@@ -182,7 +180,7 @@ class _Judge:
             busy,
             signs,
         )
-        trial.verdicts.update({moment: verdict for moment in self._moments})
+        trial.verdicts.update({key: verdict for key in self._state_keys})
         return verdict
 
     def _view_problems(self, view: CustomerView, state: State) -> Iterator[BookProblem]:
@@ -200,22 +198,20 @@ class _Judge:
         self._books_history.append(entries)
         return entries
 
-    def _twin(self, entries: list[BookEntry]) -> Verdict | None:
+    def _twin(self, entries: list[BookEntry]) -> RunVerdict | None:
         """Return the verdict on an earlier run in the same state, if any, and end this run."""
         known = entries if self._books is not None else None
-        moment = f"{len(self._moments)} {_moment(self._trial.run, known)}"
-        twin = self._trial.verdicts.get(moment)
+        key = f"{len(self._state_keys)} {_state_key(self._trial.run, known)}"
+        twin = self._trial.verdicts.get(key)
         if twin is None:
-            self._moments.append(moment)
+            self._state_keys.append(key)
             return None
         self._trial.run.stop_recording()
-        self._late_problems += [
-            *twin.late_problems,
-            *find_reversals(self._books_history, order_records(self._project)),
-        ]
+        self._late_problems += twin.late_problems
+        self._late_problems += find_reversals(self._books_history, order_records(self._project))
         return twin
 
-    def _twin_after_a_day(self) -> Verdict | None:
+    def _twin_after_a_day(self) -> RunVerdict | None:
         """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
         project = self._project
         expiries = [
@@ -232,7 +228,7 @@ class _Judge:
             self._late_problems += missed_authorizations(entries, order_records(project))
         if self._reads_pages_early():
             self._early_review = _review_problems(self._trial, _trace(self._trial.run.steps))
-            self._view = self._trial.look()
+            self._view = self._trial.read_view()
         return self._twin(entries)
 
     def _reads_pages_early(self) -> bool:
@@ -240,9 +236,8 @@ class _Judge:
         baseline = self._trial.baseline
         if baseline is not None:
             return baseline.reads_pages_early
-        return self._books is None and any(
-            record.capturable for record in order_records(self._project).values()
-        )
+        records = order_records(self._project).values()
+        return self._books is None and any(record.capturable for record in records)
 
     def _finish(self) -> tuple[State, tuple[int, int, int]]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""
@@ -256,14 +251,14 @@ class _Judge:
         return _state(project, entries), _moved_amounts(project, entries)
 
 
-def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
+def _state_key(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
     """Return the state that determines the rest of a run, including the changes that can still take effect.
 
     Without books, the state includes the webhook attempts.
     """
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()
-    arrived = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
+    attempts = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
     return repr(
         (
             epoch.now(),
@@ -272,7 +267,7 @@ def _moment(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
             list(epoch.store.orders_newest_first()),
             [(due.at, due.item.label) for due in epoch.timeline],
             [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
-            arrived if entries is None else entries,
+            attempts if entries is None else entries,
         )
     )
 
@@ -281,43 +276,39 @@ def _next_number(delivery: Delivery) -> int | None:
     return delivery.next_number if delivery.state is DeliveryState.PENDING else None
 
 
-def judge_calls_only(run: RehearsedRun, error: BaseException) -> Verdict:
+def judge_calls_only(run: RehearsedRun, error: BaseException) -> RunVerdict:
     """Judge a run by its calls and responses only, such as after an error in the books."""
     reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-    problems = [
-        *_call_problems(run.project, run),
-        BookProblem("not-judged", f"the run could not be judged: {reason}"),
-    ]
-    return Verdict(_one_per_kind(problems), _trace(run.steps), ())
+    problem = BookProblem("not-judged", f"the run could not be judged: {reason}")
+    return RunVerdict(_one_per_kind([*_call_problems(run.project, run), problem]), _trace(run.steps), ())
 
 
-def judge_abandoned(run: RehearsedRun, place: str) -> Verdict:
+def judge_abandoned(run: RehearsedRun, location: str) -> RunVerdict:
     """Judge a run that was abandoned because it took too long."""
-    return Verdict(
-        _one_per_kind([*_call_problems(run.project, run), hang_problem(place)]), _trace(run.steps), ()
-    )
+    problems = [*_call_problems(run.project, run), hang_problem(location)]
+    return RunVerdict(_one_per_kind(problems), _trace(run.steps), ())
 
 
-def hang_problem(place: str) -> BookProblem:
+def hang_problem(location: str) -> BookProblem:
     """Return the problem of a run that took too long."""
-    return BookProblem("hangs", f"the run did not finish; it was stopped in {place}")
+    return BookProblem("hangs", f"the run did not finish; it was stopped in {location}")
 
 
 def judge_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
-) -> Verdict:
+) -> RunVerdict:
     """Judge a run of a suite by its calls and its failure only; ``steps`` has the steps of all projects."""
-    problems = _failure_problems("suite", failure, changes)
-    excused = UNRELATED | _excused(changes)
+    problems = _failures("suite", failure, changes)
+    excused_rules = UNRELATED | _excused_rules(changes)
     for run in runs:
         run.stop_recording()
-        problems += _mistakes(run.project, lambda rule: rule not in excused)
+        problems += _mistakes(run.project, lambda rule: rule not in excused_rules)
         problems += _call_problems(run.project, run)
     state = tuple(_state(run.project, ()) for run in runs)
-    return Verdict(_one_per_kind(problems), _trace(steps), state)
+    return RunVerdict(_one_per_kind(problems), _trace(steps), state)
 
 
-def _failure_problems(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+def _failures(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """Return the failure of a test or suite as a problem, unless the changes may break its assertions."""
     if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []
@@ -378,17 +369,18 @@ def _creations(trace: Iterable[str]) -> int:
 
 
 def _review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
-    excused = _excused(trial.changes)
+    excused_rules = _excused_rules(trial.changes)
     if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
-        excused |= CREATED_TWICE  # two customers bought the same goods; no creation was resent
+        excused_rules |= CREATED_TWICE  # two customers bought the same goods; no creation was resent
     busy = _deferred_attempts(trial.project, trial.changes)
-    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused, busy)
+    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused_rules, busy)
 
 
-def _excused(changes: Sequence[ChangedStep]) -> set[str]:
-    excused = {UNANSWERED_RULE} if changes_calls(changes) else set()  # handlers must report a failed read
+def _excused_rules(changes: Sequence[ChangedStep]) -> set[str]:
+    # a handler must report a failed read; a form is resent by the customer, not by the shop
+    excused_rules = {UNANSWERED_RULE} if changes_calls(changes) else set()
     is_pressed = any(step.startswith(PRESS) for step, _ in changes)
-    return excused | (CREATED_TWICE if is_pressed else set())  # resent by the customer, not by the shop
+    return excused_rules | (CREATED_TWICE if is_pressed else set())
 
 
 def changes_calls(changes: Sequence[ChangedStep]) -> bool:

@@ -60,16 +60,11 @@ class JobPace:
             self._record_run(job, history)
         history.next_input, history.start = next_input, job.at
         is_idle = history.equal_runs >= IDLE_AFTER and history.last_input == next_input
-        if (
-            not is_idle
-            or history.last_start is None
-            or (self.baseline_busy is None and not self.has_test_ended)
-        ):
+        is_baseline = self.baseline_busy is None and not self.has_test_ended
+        if not is_idle or history.last_start is None or is_baseline:
             return job.at
-        times = 2 ** (history.equal_runs - 1)
-        target = min(
-            [limit, history.last_start + times * (job.at - history.last_start), *self._next_busy_time(job)]
-        )
+        interval = 2 ** (history.equal_runs - 1) * (job.at - history.last_start)
+        target = min([limit, history.last_start + interval, *self._next_busy_time(job)])
         history.start = job.period.last_up_to(target, job.at)
         return history.start
 

@@ -37,11 +37,11 @@ class Progress:
             self._next_seconds = now + self._interval_seconds
             self.write_line(f"{self.describe(until_seconds - now)}{f': {subject}' if subject else ''}")
 
-    def describe(self, left_seconds: float) -> str:
+    def describe(self, remaining_seconds: float) -> str:
         """Describe the progress: tried variations, findings, and remaining time."""
         variations = "1 variation" if self.tried == 1 else f"{self.tried} variations"
         number = "1 finding" if self.findings == 1 else f"{self.findings or 'no'} findings"
-        return f"{variations} tried, {number}, at most {duration(left_seconds)} left"
+        return f"{variations} tried, {number}, at most {duration(remaining_seconds)} left"
 
 
 def duration(seconds: float) -> str:

@@ -13,14 +13,14 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.changes import label_without_job
 from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
-    ExplorationResult,
+    Exploration,
     Explorer,
     Run,
     RunResult,
     parse_variation,
     variation_name,
 )
-from pytest_payment_sandbox.rehearsal.judging import Verdict
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.report import save
 
 FOLDER: Final = Path(".payment-sandbox")
@@ -35,14 +35,14 @@ StoredVariations = Mapping[str, Any]
 class TriedVariations:
     """The tried variations of one test, including the variations of the previous rehearsal."""
 
-    def __init__(self, baseline: RunResult, stored_variations: StoredVariations | None = None) -> None:
+    def __init__(self, baseline: RunResult, stored: StoredVariations | None = None) -> None:
         """Start with the stored variations, unless the result of the unchanged test has changed."""
         self.baseline = _with_digest(baseline)
         self._digest = _digest(self.baseline.verdict[1:3])
         self._runs: dict[str, StoredVariations] = {}
         self._known: dict[ChangedSteps, RunResult] = {}
-        if stored_variations is not None and stored_variations.get("baseline") == self._digest:
-            self._runs = dict(stored_variations["runs"])
+        if stored is not None and stored.get("baseline") == self._digest:
+            self._runs = dict(stored["runs"])
             self._known = dict(self._restore())
 
     @property
@@ -58,14 +58,14 @@ class TriedVariations:
         self._runs[variation_name(variation)] = _to_json(result)
         return result
 
-    def explore_only(self, explorer: Explorer, variations: Sequence[ChangedSteps]) -> ExplorationResult:
+    def play_only(self, explorer: Explorer, variations: Sequence[ChangedSteps]) -> Exploration:
         """Try only these variations."""
         played = [explorer.explore_only(variation, self.baseline) for variation in variations]
         unplayed = [problem for each in played for problem in each.unplayed]
         return played[-1]._replace(tried=len(played), unplayed=unplayed)
 
     @property
-    def stored_variations(self) -> StoredVariations:
+    def stored(self) -> StoredVariations:
         """The results of all variations, as JSON."""
         return {"baseline": self._digest, "runs": self._runs}
 
@@ -80,7 +80,7 @@ class TriedVariations:
             step = Step(kind, number, label, ShopCall(*call))
             steps.setdefault((step.name, step.label), step)
         present = set(stored["trace"])
-        verdict = Verdict(
+        verdict = RunVerdict(
             [BookProblem(*problem) for problem in stored["problems"]],
             tuple(stored["trace"]),
             (stored["state"],),
@@ -173,9 +173,7 @@ class PytestMemory:
         tried = self._get(TRIED_KEY, nodeid) if self._resumes else None
         return tried if isinstance(tried, Mapping) else None
 
-    def store(
-        self, nodeid: str, explored: ExplorationResult, tried: TriedVariations, *, is_stopped: bool
-    ) -> None:
+    def store(self, nodeid: str, explored: Exploration, tried: TriedVariations, *, is_stopped: bool) -> None:
         """Store the failed variations, and the tried variations if untried variations remain."""
         if self._cache is None:
             return
@@ -183,7 +181,7 @@ class PytestMemory:
         self._cache.set(_key(FAILED_KEY, nodeid), names)
         is_partial = is_stopped or explored.untried > 0
         if is_partial or self._get(TRIED_KEY, nodeid):
-            self._cache.set(_key(TRIED_KEY, nodeid), tried.stored_variations if is_partial else None)
+            self._cache.set(_key(TRIED_KEY, nodeid), tried.stored if is_partial else None)
 
     def _get(self, kind: str, nodeid: str) -> object:
         return self._cache.get(_key(kind, nodeid), None) if self._cache is not None else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from payment_sandbox.operations.review.lessons import lesson_of
-from pytest_payment_sandbox.rehearsal.exploring import ExplorationResult, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.exploring import Exploration, RehearsalFinding
 from pytest_payment_sandbox.rehearsal.places import shop_lines
 
 JSON: Final = ".json"
@@ -23,13 +23,11 @@ figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
 
 TestReport = dict[str, Any]
 """The report of a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
-TestReports = Sequence[TestReport]
+Reports = Sequence[TestReport]
 
 
-def report_of(
-    name: str, explored: ExplorationResult, rerun_command: Callable[[RehearsalFinding], str]
-) -> TestReport:
-    """Create the report of one test; ``rerun_command`` returns the command that reruns a finding."""
+def report_of(name: str, explored: Exploration, rerun_command: Callable[[str], str]) -> TestReport:
+    """Create the report of one test; ``rerun_command`` returns the command that reruns a variation."""
     return {
         "test": name,
         "variations": explored.tried,
@@ -49,7 +47,7 @@ def report_of(
                 "lesson": _lesson(finding),
                 "section": _section(finding),
                 "variation": finding.name,
-                "again": rerun_command(finding) if finding.variation else "",
+                "again": rerun_command(finding.name) if finding.variation else "",
                 "timeline": finding.timeline,
                 "picture": finding.picture,
             }
@@ -89,20 +87,20 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
     """Format the findings of a test as text; ``with_name`` adds the test's name."""
     lines: list[str] = []
     for finding in test["findings"]:
-        rows = {
-            "test": test["test"] if with_name else "",
-            "at": finding["line"],
-            "seen": _smallest_change(finding) if finding["smallest"] else "",
-            "": finding["lesson"],
-            "again": finding["again"],
-        }
+        rows = (
+            ("test: ", test["test"] if with_name else ""),
+            ("at: ", finding["line"]),
+            ("", _smallest_change(finding) if finding["smallest"] else ""),
+            ("", finding["lesson"]),
+            ("rerun: ", finding["again"]),
+        )
         timeline = [f"  {line}" for line in finding["timeline"].splitlines()]
-        shown = [f"  {f'{name}: ' if name else ''}{row}" for name, row in rows.items() if row]
-        lines += [finding["sentence"], *shown, "", *timeline, ""]
+        details = [f"  {label}{text}" for label, text in rows if text]
+        lines += [finding["sentence"], *details, "", *timeline, ""]
     return lines
 
 
-def write(path: Path, tests: TestReports, unit: str = "test") -> None:
+def write(path: Path, tests: Reports, unit: str = "test") -> None:
     """Write the report of a rehearsal; ``unit`` is the rehearsed unit: test, suite or shop."""
     save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests, unit))
 
@@ -115,7 +113,7 @@ def save(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
-def html(tests: TestReports, unit: str = "test") -> str:
+def html(tests: Reports, unit: str = "test") -> str:
     """Return the report as an HTML page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
     parts = [f"<p>{summary(tests, unit)}</p>", *(_finding_html(test, finding) for test, finding in findings)]
@@ -131,16 +129,16 @@ def page(title: str, heading: str, parts: Iterable[str]) -> str:
     return "\n".join([head, f"<h1>{heading}</h1>", *parts, "</body></html>"])
 
 
-def summary(tests: TestReports, unit: str = "test") -> str:
+def summary(tests: Reports, unit: str = "test") -> str:
     """Summarize a rehearsal in one line."""
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
-    no_time = f", no time for {untried} more (a longer budget tries them)" if untried else ""
+    no_time = f", no time for {untried} more (increase the budget)" if untried else ""
     count = f"1 {unit}" if len(tests) == 1 else f"{len(tests)} {unit}s"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
-    variations_text = "1 variation" if variations == 1 else f"{variations} variations"
-    return f"{count} rehearsed in {variations_text}{no_time}: {number}"
+    count_of_variations = "1 variation" if variations == 1 else f"{variations} variations"
+    return f"{count} rehearsed in {count_of_variations}{no_time}: {number}"
 
 
 def _finding_html(test: TestReport, finding: Mapping[str, str]) -> str:

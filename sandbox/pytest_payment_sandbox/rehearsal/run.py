@@ -143,21 +143,21 @@ class RepeatedCalls:
 class RehearsedRun:
     """One run of a test: decides the fault, effect or time of each step for the project."""
 
-    works_on_other_threads = True  # the shop's handlers do not fail on threads other than the test's
+    is_thread_safe = True  # the shop's handlers do not fail on threads other than the test's
 
     def __init__(
         self,
         project: "Project",
         changes: Sequence[ChangedStep] = (),
         *,
-        on_other_threads: bool = False,
+        is_threaded: bool = False,
         visit: Visit | None = None,
         restart: Callable[[], None] | None = None,
         recorder: StepRecorder | None = None,
     ) -> None:
         """Rehearse a project; ``recorder`` numbers the steps of several projects.
 
-        With ``on_other_threads``, webhooks are handled on threads other than the test's.
+        With ``is_threaded``, webhooks are handled on threads other than the test's.
         """
         self.project = project
         self.applied: list[ChangedStep] = []
@@ -173,7 +173,7 @@ class RehearsedRun:
         self.has_steps = False
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
-        self.is_elsewhere = on_other_threads
+        self.is_elsewhere = is_threaded
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
         self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
@@ -314,7 +314,7 @@ class RehearsedRun:
         A shop that serializes its work holds a lock during its call, and its handler waits for this lock.
         Handlers that fail on other threads run on the current thread.
         """
-        if not self.works_on_other_threads:
+        if not self.is_thread_safe:
             deliver()
             return
         delivery = Thread(target=copy_context().run, args=(deliver,), name="early webhooks")
@@ -405,14 +405,14 @@ class RehearsedRun:
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)
-        self._note_place(step)
+        self._record_lines(step)
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.fits(step):
             return None
         self.applied.append(changed)
         return changed.change.effect
 
-    def _note_place(self, step: Step) -> None:
+    def _record_lines(self, step: Step) -> None:
         """Record the shop's lines that led to a call, except in the unchanged run."""
         if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"

@@ -12,11 +12,11 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.web.pictures import sequence, svg
-from pytest_payment_sandbox.rehearsal.announced import SETTLE_SECONDS, ExternalSources, advance_to
+from pytest_payment_sandbox.rehearsal.announced import SETTLE_SECONDS, Sources, advance_to
 from pytest_payment_sandbox.rehearsal.books import Books
-from pytest_payment_sandbox.rehearsal.buying import Customer, PurchaseFailed, PurchaseScript, images_html
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, ExplorationResult, Explorer, RunResult
-from pytest_payment_sandbox.rehearsal.judging import Trial, Verdict, VerdictsByState, judge, judge_calls_only
+from pytest_payment_sandbox.rehearsal.buying import BuyScript, Customer, PurchaseFailed, images_html
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -29,25 +29,23 @@ VIEWPORT: Final[ViewportSize] = {"width": 960, "height": 540}
 class ShopResult(NamedTuple):
     """The results of a purchase's variations, and the data to store for the next exploration."""
 
-    explored: ExplorationResult
-    stored_variations: StoredVariations
+    explored: Exploration
+    stored: StoredVariations
     is_stopped: bool
 
 
 class ShopInBrowser:
     """A running shop that uses a project on a server in this process."""
 
-    def __init__(
-        self, url: str, buy: PurchaseScript, project: Project, sandbox: str, sources: ExternalSources
-    ) -> None:
+    def __init__(self, url: str, buy: BuyScript, project: Project, sandbox: str, sources: Sources) -> None:
         self.url = url
         self._buy = buy
         self._project = project
         self._sandbox = sandbox
         self._sources = sources
         self._forms: dict[int, bool] = {}
-        self._verdicts: VerdictsByState = {}
-        self._baseline: Verdict | None = None
+        self._verdicts: Verdicts = {}
+        self._baseline: RunVerdict | None = None
         self._problems: set[str] = set()
 
     def explore(
@@ -56,7 +54,7 @@ class ShopInBrowser:
         budget_seconds: float,
         only: Sequence[ChangedSteps],
         progress: Progress,
-        stored_variations: StoredVariations | None = None,
+        stored: StoredVariations | None = None,
     ) -> ShopResult:
         """Make the unchanged purchase, then its variations until the end of the budget.
 
@@ -65,15 +63,13 @@ class ShopInBrowser:
         """
         started_seconds = monotonic_seconds()
         until_seconds = started_seconds + budget_seconds
-        progress.write_line(f"makes the unchanged purchase in {self.url}, following {self._buy.file}")
+        progress.write_line(f"making the unchanged purchase in {self.url}, following {self._buy.file}")
         baseline = self._run_unchanged(browser)
-        tried = TriedVariations(baseline, stored_variations)
-        left, purchase_seconds = (
-            duration(until_seconds - monotonic_seconds()),
-            monotonic_seconds() - started_seconds,
-        )
+        tried = TriedVariations(baseline, stored)
+        remaining = duration(until_seconds - monotonic_seconds())
+        purchase_seconds = monotonic_seconds() - started_seconds
         progress.write_line(
-            f"changes one thing at a time; a purchase takes {purchase_seconds:.1f} s, {left} left"
+            f"changing one thing at a time; a purchase takes {purchase_seconds:.1f} s, {remaining} left"
             + (f"; {tried.count} variations were tried before" if tried.count else "")
         )
 
@@ -85,10 +81,10 @@ class ShopInBrowser:
 
         explorer = Explorer(run, lambda: monotonic_seconds() < until_seconds, seed=SEED)
         try:
-            explored = tried.explore_only(explorer, only) if only else explorer.explore(tried.baseline)
+            explored = tried.play_only(explorer, only) if only else explorer.explore(tried.baseline)
         except KeyboardInterrupt:
-            return ShopResult(explorer.partial_result([], 0), tried.stored_variations, True)
-        return ShopResult(explored, tried.stored_variations, False)
+            return ShopResult(explorer.partial_result([], 0), tried.stored, True)
+        return ShopResult(explored, tried.stored, False)
 
     def _run_unchanged(self, browser: Browser) -> RunResult:
         result, failure = self._run(browser, ())
@@ -105,9 +101,7 @@ class ShopInBrowser:
         project = self._project
         project.reset()
         customer = Customer(browser.new_context(viewport=VIEWPORT), self._buy, self.url, self._sandbox)
-        run = RehearsedRun(
-            project, variation, visit=lambda order, tabs: self._return_to_shop(customer, order, tabs)
-        )
+        run = RehearsedRun(project, variation, visit=lambda order, tabs: self._visit(customer, order, tabs))
         if self._baseline is not None:
             run.calls.limit(self._baseline.most_calls)
         project.rehearse(run)
@@ -146,22 +140,20 @@ class ShopInBrowser:
         return RunResult(verdict, run.steps, run.applied, timeline, picture, has_return=True)
 
     def _books(self) -> Books | None:
-        external_books = self._sources.books
-        if external_books is None:
+        source = self._sources.books
+        if source is None:
             return None
         own = {"SANDBOX_URL": self._sandbox, "SANDBOX_API_KEY": self._project.masking.api_key or ""}
-        return lambda: external_books.entries_of(self._project, own)
+        return lambda: source.entries_of(self._project, own)
 
     def _read_view(self, customer: Customer) -> CustomerView:
-        pages = read_pages(
-            self._project, customer.read_page, self._sources.pages, is_first=self._baseline is None
-        )
-        normalized_pages = [
-            page._replace(path=normalize(page.path)) for page in pages
-        ]  # numbers of sales differ
+        is_first = self._baseline is None
+        pages = read_pages(self._project, customer.read_page, self._sources.pages, is_first=is_first)
+        # the numbers of sales differ
+        normalized_pages = [page._replace(path=normalize(page.path)) for page in pages]
         return CustomerView(normalized_pages, Emails((), 0))
 
-    def _return_to_shop(self, customer: Customer, order: Order, tabs: int) -> None:
+    def _visit(self, customer: Customer, order: Order, tabs: int) -> None:
         if order.return_url:
             parts = urlsplit(order.return_url)
             ids = {"order_id": order.id, "project_id": self._project.project_id}

@@ -44,8 +44,8 @@ _NUMBERS: Final = re.compile(rf"{PLACEHOLDER}(?:[\s.,:/+-]*{PLACEHOLDER})*")
 
 def normalize(text: str) -> str:
     """Return the visible text of a page or email, without numbers, dates and tokens."""
-    seen = unescape(_UNSEEN.sub(" ", text))
-    without_tokens = _TOKENS.sub(_token, _NAMES.sub(PLACEHOLDER, seen))
+    visible_text = unescape(_UNSEEN.sub(" ", text))
+    without_tokens = _TOKENS.sub(_token, _NAMES.sub(PLACEHOLDER, visible_text))
     return " ".join(_NUMBERS.sub(PLACEHOLDER, without_tokens).split())
 
 
@@ -102,9 +102,9 @@ class Mailbox:
         if self._signal is None:
             self._signal = getattr(sys.modules.get(FLASK), "email_dispatched", None)
             if self._signal is not None:
-                self._signal.connect(self._note)
+                self._signal.connect(self._record)
 
-    def _note(self, app: "Flask", message: SentEmail) -> None:
+    def _record(self, app: "Flask", message: SentEmail) -> None:
         self._dispatched.append(message)
 
     def mark_first_action(self) -> None:
@@ -127,10 +127,14 @@ class Mailbox:
             for each in (*outbox, *self._dispatched)
         ]
 
+    def sent(self) -> Emails:
+        """Return the emails so far, in the form used for comparisons."""
+        return Emails(list(map(normalize, self.texts())), self.early)
+
     def close(self) -> None:
         """Stop collecting emails."""
         if self._signal is not None:
-            self._signal.disconnect(self._note)
+            self._signal.disconnect(self._record)
 
 
 class CustomerView(NamedTuple):
@@ -162,11 +166,11 @@ def read_pages(project: Project, get: Get, paths: Iterable[str], *, is_first: bo
     pages = []
     for order, url in order_urls[:PAGES_MAX]:
         empty = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(records, order), None)
-        pages.append(_filled(empty, get, url, twice=is_first))
+        pages.append(_request_page(empty, get, url, twice=is_first))
     return [page for page in pages if page is not None]
 
 
-def _filled(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | None:
+def _request_page(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | None:
     """Request a page once or twice; return None if the page does not exist."""
     try:
         text = _request_text(get, url)
@@ -178,24 +182,47 @@ def _filled(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | 
     return page._replace(text=text if is_stable else None)
 
 
-def failed_visits(browser: Browser, order: Order, tabs: int) -> list[BookProblem]:
-    """Let a customer return in the given number of tabs; find pages that fail, except with 503."""
+def visit_shop(project: Project, browser: Browser, order: Order, tabs: int) -> list[ShownPage]:
+    """Let a customer return in the given number of tabs; return the pages, unpaid before any payment."""
     if not order.return_url:
         return []
+    records = order_records(project).values()
+    has_paid = any(record.received or record.authorized for record in records)
+    path = (urlsplit(order.return_url).path or "/").replace(order.id, "…")
+    page = ShownPage(path, None if has_paid else False, None)
     try:
         answers = browser.returns(order.id, tabs)
-        statuses = [answer.status_code for answer in answers]
-        errors = [f"status {status}" for status in statuses if status >= FAILED and status != BUSY]
+        return [_filled_page(page, answer.status_code, answer.text) for answer in answers]
     except Exception as error:  # in production, the customer gets an error page
-        errors = [_in_short(error)]
-    path = urlsplit(order.return_url).path or "/"
-    return [
-        BookProblem("shown-error", f"the page {path} fails when the customer returns: {why}")
-        for why in errors
-    ]
+        return [page._replace(error=_first_line(error))]
 
 
-def page_in(browser: Browser, url: str) -> str | None:
+def _filled_page(page: ShownPage, status: int, text: str) -> ShownPage:
+    """Fill a page with a response; 503 from a busy shop is not an error."""
+    if status >= FAILED and status != BUSY:
+        return page._replace(error=f"status {status}")
+    return page._replace(text=normalize(text) if status == HTTPStatus.OK else None)
+
+
+def visit_problems(
+    pages: Sequence[ShownPage], baseline: CustomerView, *, may_fail: bool
+) -> Iterator[BookProblem]:
+    """Find pages that fail when the customer returns, or that thank a customer who has not paid."""
+    paid = _pages_of_payers(baseline)
+    for page in pages:
+        if page.error and not may_fail:
+            yield BookProblem(
+                "shown-error", f"the page {page.path} fails when the customer returns: {page.error}"
+            )
+        if page.is_paid is False and (page.path, page.text) in paid:
+            yield BookProblem(
+                "shown-paid",
+                f"the page {page.path} shows the same text to a customer who returns without having paid: "
+                f"{_shorten(page.text)}",
+            )
+
+
+def open_page(browser: Browser, url: str) -> str | None:
     """Request a page of a shop in this process.
 
     Raises:
@@ -206,10 +233,10 @@ def page_in(browser: Browser, url: str) -> str | None:
     except ErrorPage as page:
         raise PageFailed(str(page)) from page
     except Exception as error:
-        raise PageFailed(_in_short(error)) from error
+        raise PageFailed(_first_line(error)) from error
 
 
-def _in_short(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
@@ -233,40 +260,44 @@ def _is_paid(records: Mapping[str, OrderRecord], order: Order) -> bool | None:
 
 
 def view_problems(
-    now: CustomerView, before: CustomerView, changes: Sequence[ChangedStep], *, is_same_money: bool
+    current: CustomerView, baseline: CustomerView, changes: Sequence[ChangedStep], *, is_same_money: bool
 ) -> Iterator[BookProblem]:
     """Find pages and emails that are the same for non-payers, or that differ from the unchanged test.
 
     A difference is a problem only if the changes are harmless and the paid, captured and refunded amounts are
     the same.
     """
-    yield from _same_for_non_payers(now, before)
-    yield from _failing(now, before)
+    yield from _same_for_non_payers(current, baseline)
+    yield from _failed_pages(current, baseline)
     if is_same_money and changes and all(changed.change.traits & HARMLESS for changed in changes):
-        yield from _differences(now, before)
+        yield from _differences(current, baseline)
 
 
-def _same_for_non_payers(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
-    paid = _pages_of_payers(before) - _pages_of_payers(now)  # without the pages of earlier orders
-    for page in now.pages:
+def _same_for_non_payers(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
+    paid = _pages_of_payers(baseline) - _pages_of_payers(current)  # without the pages of earlier orders
+    for page in current.pages:
         if page.is_paid is False and (page.path, page.text) in paid:
             yield BookProblem(
                 "shown-paid",
                 f"the page {page.path} shows the same text to a customer who has not paid: "
                 f"{_shorten(page.text)}",
             )
-    if _nobody_paid(now, before) and before.emails.later and not before.emails.later - now.emails.later:
-        email = _shorten(next(iter(before.emails.later)))
+    if (
+        _nobody_paid(current, baseline)
+        and baseline.emails.later
+        and not baseline.emails.later - current.emails.later
+    ):
+        email = _shorten(next(iter(baseline.emails.later)))
         yield BookProblem(
             "shown-paid", f"a customer who has not paid gets the same emails as one who has: {email}"
         )
 
 
-def _failing(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
+def _failed_pages(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
     """Find pages that fail, but did not fail in the unchanged test."""
-    known = {page.path for page in before.pages if not page.error}
-    for page in now.pages:
-        if page.error and page.path in known:
+    expected = {page.path for page in baseline.pages if not page.error}
+    for page in current.pages:
+        if page.error and page.path in expected:
             yield BookProblem("shown-error", f"the page {page.path} fails: {page.error}")
 
 
@@ -274,28 +305,33 @@ def _pages_of_payers(showing: CustomerView) -> set[tuple[str, str]]:
     return {(page.path, page.text) for page in showing.pages if page.is_paid and page.text}
 
 
-def _nobody_paid(now: CustomerView, before: CustomerView) -> bool:
+def _nobody_paid(current: CustomerView, baseline: CustomerView) -> bool:
     """Whether no customer paid in this run, although one paid in the unchanged test."""
-    return {page.is_paid for page in now.pages} == {False} and any(page.is_paid for page in before.pages)
+    return {page.is_paid for page in current.pages} == {False} and any(
+        page.is_paid for page in baseline.pages
+    )
 
 
-def _differences(now: CustomerView, before: CustomerView) -> Iterator[BookProblem]:
-    if [page.path for page in now.pages] == [page.path for page in before.pages]:
-        for page, known in zip(now.pages, before.pages, strict=True):
-            if known.text is not None and not page.error and page.text != known.text:
+def _differences(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
+    if [page.path for page in current.pages] == [page.path for page in baseline.pages]:
+        for page, expected in zip(current.pages, baseline.pages, strict=True):
+            if expected.text is not None and not page.error and page.text != expected.text:
                 yield BookProblem(
                     "shown-differently",
-                    f"the page {page.path} shows {_shorten(page.text)} instead of {_shorten(known.text)}",
+                    f"the page {page.path} shows {_shorten(page.text)} instead of {_shorten(expected.text)}",
                 )
-    emails, known_emails = Counter(now.emails.texts), Counter(before.emails.texts)
+    emails, known_emails = Counter(current.emails.texts), Counter(baseline.emails.texts)
     for email, count in (emails - known_emails).items():
-        surplus = "once more" if count == 1 else f"{count} more times"
         yield BookProblem(
             "mailed-differently",
-            f"the customer gets an email {surplus} than without the change: {_shorten(email)}",
+            f"the customer gets an email {_more_often(count)} than without the change: {_shorten(email)}",
         )
     for email in known_emails - emails:
         yield BookProblem("mailed-differently", f"the customer does not get the email {_shorten(email)}")
+
+
+def _more_often(count: int) -> str:
+    return "once more" if count == 1 else f"{count} more times"
 
 
 def _shorten(text: str | None) -> str:

@@ -23,16 +23,11 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
 from payment_sandbox.serving.threads import start
 from payment_sandbox.web.pictures import sequence, svg
-from pytest_payment_sandbox.rehearsal.announced import (
-    AnnouncedTest,
-    ExternalSources,
-    TestMemory,
-    unfinished_result,
-)
+from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Sources, TestMemory, unfinished_result
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, ExplorationResult, Explorer, RunResult
+from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint
-from pytest_payment_sandbox.rehearsal.judging import Verdict, judge_without_books
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, judge_without_books
 from pytest_payment_sandbox.rehearsal.leaks import SECRET, leaks_in_output
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
 from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
@@ -50,7 +45,7 @@ NUMBER_SUFFIX: Final = re.compile(r" #\d+$")  # the suffix of a second test with
 REGEX_CHARACTERS: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
 
-Explore = Callable[[Callable[[ChangedSteps], RunResult]], ExplorationResult]
+Explore = Callable[[Callable[[ChangedSteps], RunResult]], Exploration]
 """Explores one test; the argument is a function that runs a variation."""
 
 
@@ -68,7 +63,7 @@ class SharedRuns:
         self._answers: dict[str, RunResult] = {}
         self._is_over = False
         self._failure: BaseException | None = None
-        self.explored: dict[str, ExplorationResult] = {}
+        self.explored: dict[str, Exploration] = {}
         self._threads = [
             Thread(target=self._explore, args=each, name="exploration", daemon=True)
             for each in explorations.items()
@@ -141,14 +136,14 @@ class Plan:
     only: Sequence[ChangedSteps] = ()
     test: str = ""
     one: str | None = None
-    stored_variations: Mapping[str, StoredVariations] = field(default_factory=dict)
+    stored: Mapping[str, StoredVariations] = field(default_factory=dict)
 
 
 class SuiteResult(NamedTuple):
     """The results of a suite's variations by test, and the data to store for the next rehearsal."""
 
-    tests: dict[str, ExplorationResult]
-    stored_variations: dict[str, StoredVariations]
+    tests: dict[str, Exploration]
+    stored: dict[str, StoredVariations]
     is_stopped: bool
 
 
@@ -156,10 +151,7 @@ class _SuiteRun:
     """One run of the suite, in which every project is rehearsed."""
 
     def __init__(
-        self,
-        variations: Mapping[str, ChangedSteps],
-        memories: Mapping[str, TestMemory],
-        sources: ExternalSources,
+        self, variations: Mapping[str, ChangedSteps], memories: Mapping[str, TestMemory], sources: Sources
     ) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
@@ -192,10 +184,8 @@ class _SuiteRun:
             raise ValueError(f"there is no project {project_id!r}")
         if project_id in self._keys:
             return self._keys[project_id].name
-        same_names = sum(
-            each.name == test or each.name.startswith(f"{test} #") for each in self.tests.values()
-        )
-        name = f"{test} #{same_names + 1}" if same_names else test
+        count = sum(each.name == test or each.name.startswith(f"{test} #") for each in self.tests.values())
+        name = f"{test} #{count + 1}" if count else test
         self.runs[:] = [run for run in self.runs if run.project is not project]
         announced = AnnouncedTest(
             name,
@@ -224,7 +214,7 @@ class _SuiteRun:
 
     def _result_without_tests(self, failure: str | None) -> RunResult:
         variation, steps = self._variations.get(UNNAMED_TEST, ()), self.recorder.steps
-        verdict: Verdict = judge_without_books(self.runs, steps, variation, failure)
+        verdict: RunVerdict = judge_without_books(self.runs, steps, variation, failure)
         applied = [change for run in self.runs for change in run.applied]
         if not verdict.problems:
             return RunResult(verdict, steps, applied, "", "")
@@ -245,7 +235,7 @@ class _SuiteRun:
 class Suite:
     """A suite, run by a command."""
 
-    def __init__(self, command: Sequence[str], sources: ExternalSources, progress: Progress) -> None:
+    def __init__(self, command: Sequence[str], sources: Sources, progress: Progress) -> None:
         self._command = list(command)
         self._sources = sources
         self._progress = progress
@@ -269,8 +259,7 @@ class Suite:
         self._until_seconds = monotonic_seconds() + plan.budget_seconds
         baselines = self._select(self._run_unchanged())
         self._tried = {
-            name: TriedVariations(baseline, plan.stored_variations.get(name))
-            for name, baseline in baselines.items()
+            name: TriedVariations(baseline, plan.stored.get(name)) for name, baseline in baselines.items()
         }
         self._announce()
         is_stopped = False
@@ -285,13 +274,13 @@ class Suite:
             explored = {name: self._confirm(name, explored[name]) for name in baselines}
         except KeyboardInterrupt:
             is_stopped = True
-        stored_variations = {name: tried.stored_variations for name, tried in self._tried.items()}
-        return SuiteResult({name: explored[name] for name in baselines}, stored_variations, is_stopped)
+        stored = {name: tried.stored for name, tried in self._tried.items()}
+        return SuiteResult({name: explored[name] for name in baselines}, stored, is_stopped)
 
     def _run_unchanged(self) -> dict[str, RunResult]:
-        begun = monotonic_seconds()
+        started_seconds = monotonic_seconds()
         run, failure = self._execute({}, self._command)
-        self._suite_seconds = monotonic_seconds() - begun
+        self._suite_seconds = monotonic_seconds() - started_seconds
         if failure is not None:
             raise SuiteFailed(f"the unchanged suite fails: {failure}")
         results = run.results(None)
@@ -303,9 +292,7 @@ class Suite:
 
     def _select(self, baselines: dict[str, RunResult]) -> dict[str, RunResult]:
         wanted = self._plan.test
-        selected = (
-            {name: result for name, result in baselines.items() if wanted in name} if wanted else baselines
-        )
+        selected = {name: each for name, each in baselines.items() if wanted in name} if wanted else baselines
         if not selected:
             names = ", ".join(repr(name) for name in baselines if name) or "tests without names"
             raise SuiteFailed(f"no test has {wanted!r} in its name; the tests are: {names}")
@@ -315,25 +302,24 @@ class Suite:
         names = [name for name in self._tried if name]
         count = f"{len(names)} tests" if len(names) > 1 else "1 test" if names else "the whole suite"
         known = sum(tried.count for tried in self._tried.values())
-        left = duration(self._until_seconds - monotonic_seconds())
+        remaining = duration(self._until_seconds - monotonic_seconds())
         self._progress.write_line(
-            f"changes one thing at a time in {count}; a run takes {self._suite_seconds:.1f} s, {left} left"
+            f"changing one thing at a time in {count}; "
+            f"a run takes {self._suite_seconds:.1f} s, {remaining} left"
             + (f"; {known} variations were tried before" if known else "")
         )
 
     def _explore(self, name: str) -> Explore:
         tried, plan = self._tried[name], self._plan
 
-        def explore(play: Callable[[ChangedSteps], RunResult]) -> ExplorationResult:
+        def explore(play: Callable[[ChangedSteps], RunResult]) -> Exploration:
             explorer = Explorer(
                 lambda variation: self._record(name, tried.run(variation, play)),
                 lambda: monotonic_seconds() < self._until_seconds,
                 seed=crc32(name.encode()) if name else SEED,
             )
             try:
-                return (
-                    tried.explore_only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
-                )
+                return tried.play_only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
             except NoMoreRuns:
                 return explorer.partial_result([], 0)
 
@@ -380,7 +366,7 @@ class Suite:
             return self._command
         return [word.replace(TEST, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
 
-    def _confirm(self, name: str, explored: ExplorationResult) -> ExplorationResult:
+    def _confirm(self, name: str, explored: Exploration) -> Exploration:
         """Rerun findings alone if they occurred in a run with variations of other tests."""
         findings, notes = [], [*explored.notes]
         for finding in explored.findings:
@@ -395,18 +381,18 @@ class Suite:
     def _execute(
         self, variations: Mapping[str, ChangedSteps], command: Sequence[str]
     ) -> tuple[_SuiteRun, str | None]:
-        begun = monotonic_seconds()
+        started_seconds = monotonic_seconds()
         run = _SuiteRun(variations, self._memories, self._sources)
         config = ServerConfig(observer=run, seed=SEED, clock=CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
             if not variations:
-                self._progress.write_line(f"runs the unchanged suite: {shlex.join(command)}")
+                self._progress.write_line(f"running the unchanged suite: {shlex.join(command)}")
             failure, output = self._run_command(command, server.url, endpoint.url)
         if not variations:
             run.add_leaks(output)
         if command is not self._command:
-            self._one_seconds = monotonic_seconds() - begun
+            self._one_seconds = monotonic_seconds() - started_seconds
         return run, failure
 
     def _run_command(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
