@@ -516,11 +516,11 @@ class QrRow(TypedDict):
 
 
 class CoverageCell(TypedDict):
-    """A case, and the orders or requests that have met it."""
+    """A case, with the orders or requests that cover it."""
 
     what: Annotated[str, "The case, such as paid, retried, CAP-08, or rule 1 of a scenario."]
     met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
-    count: Annotated[int, "The number of orders or requests that met the case without a mistake."]
+    count: Annotated[int, "The number of orders or requests that cover the case without a mistake."]
     wrong: Annotated[list[str], "Ids of those with an open finding of the review; the first hundred."]
     by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
 
@@ -534,11 +534,11 @@ class CoverageRow(TypedDict):
 
 
 class Coverage(TypedDict):
-    """The cases that the shop has met, out of all possible ones."""
+    """The cases covered by the shop, out of all possible cases."""
 
     items: list[CoverageRow]
     dropped: Annotated[int, "Always 0."]
-    percent: Annotated[float, "The share of the methods' cases that the shop has met, in percent."]
+    percent: Annotated[float, "The covered share of the methods' cases, in percent."]
     is_chosen: Annotated[bool, "Whether payment_methods is set; if not, the methods in use count."]
 
 

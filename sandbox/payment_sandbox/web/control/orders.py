@@ -132,7 +132,7 @@ def get_review(call: Call) -> Response:
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage(call: Call) -> Response:
-    """Get the coverage: the cases that the shop has met without a mistake, out of all possible ones."""
+    """Get the coverage: the cases handled by the shop without a mistake, out of all possible cases."""
     covered = coverage(call.project, review(call.project.epoch))
     rows = (coverage_row(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)

@@ -95,15 +95,15 @@ ICONS: Final = {"paid": "paid", "authorized": "paid", "invoice": "paid", "refund
 def outcome_prefix(page: PayerPage) -> str:
     """Return the prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     order = page.order
-    outcome_prefix = ENDINGS.get(OrderStatus(order.status), "open")
-    if outcome_prefix not in ("paid", "authorized"):
-        return outcome_prefix
+    prefix = ENDINGS.get(OrderStatus(order.status), "open")
+    if prefix not in ("paid", "authorized"):
+        return prefix
     if order.refunds and refundable_cents(order) <= 0:
         return "refunded"
     newest = order.last_transaction
     if newest is not None and BY_NAME[newest.method].capabilities.page == INVOICE:
         return "invoice"
-    return "authorized" if newest is not None and newest.is_capturable else outcome_prefix
+    return "authorized" if newest is not None and newest.is_capturable else prefix
 
 
 def icon(outcome: str) -> str:
@@ -153,9 +153,7 @@ def _redirect_without_choice(page: PayerPage) -> Response:
 
 def _show_result(page: PayerPage) -> Response:
     outcome, webhooks = outcome_prefix(page), _delivery_counts(page)
-    return show(
-        page, "result", outcome_prefix=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks
-    )
+    return show(page, "result", ending=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks)
 
 
 class DeliveryCounts(NamedTuple):
