@@ -92,7 +92,7 @@ def test_a_webhook_that_fails_says_why_and_when_the_next_one_comes(
             {"headers": {"Host": "shop.test"}},
             "403  unknown host name 'shop.test'",
         ),
-        ("/v1/nothing/", {"auth": ("nope", "")}, "404  there is nothing at this path"),
+        ("/v1/nothing/", {"auth": ("nope", "")}, "404  this path does not exist"),
         (
             "/control/project/",
             {"headers": {"Origin": "http://evil.test"}},

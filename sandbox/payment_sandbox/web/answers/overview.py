@@ -52,7 +52,7 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
 
 
 def order_overview(project: Project, order: Order) -> records.OrderOverview:
-    """Serialize an order or a refund with everything about it."""
+    """Serialize an order or a refund with all related data."""
     epoch = project.epoch
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
     return {
@@ -73,7 +73,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
 
 
 def actions(project: Project, order: Order) -> records.Actions:
-    """Return the possible actions by actor; those of the merchant with their limits in cents."""
+    """Return the possible actions by actor, with limits in cents for the merchant."""
     terms = project.epoch.terms(project.now())
     possible = possible_actions(order, terms)
     actions: dict[str, list[Any]] = {
