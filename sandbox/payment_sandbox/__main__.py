@@ -6,7 +6,7 @@ from payment_sandbox.interrupts import end_at_once
 
 
 def main() -> NoReturn:
-    """Run a command; an interrupt while it loads ends the process without a traceback."""
+    """Run a command; an interrupt during loading ends the process without a traceback."""
     end_at_once()
     from payment_sandbox.cli.main import main as run_command
 

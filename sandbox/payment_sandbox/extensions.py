@@ -1,7 +1,7 @@
 """Extensions in other distributions: commands, shared databases and metrics.
 
-An extension registers an entry point, and this package knows only its name. ``NotInstalled`` tells the user
-which distribution to install for a missing extension.
+An extension registers an entry point, and this package knows only its name. ``NotInstalled`` names the
+distribution to install for a missing extension.
 """
 
 import sys
@@ -23,14 +23,14 @@ COMMAND_DISTRIBUTIONS: Final = {
     "verify": "payment-sandbox-verify",
     "import-journal": "payment-sandbox-verify",
 }
-"""The distributions of the commands that this distribution does not contain."""
+"""The distributions of the commands outside this distribution."""
 
 
 class NotInstalled(Exception):
-    """A distribution, or an extra of this one, is not installed; the message says how to install it."""
+    """A distribution or an extra is missing; the message has the installation command."""
 
     def __init__(self, what: str, distribution: str) -> None:
-        is_of_pipx = "pipx" in Path(sys.prefix).parts  # where pip alone installs beside it
+        is_of_pipx = "pipx" in Path(sys.prefix).parts  # pipx needs its own pip command
         install = "pipx runpip payment-sandbox install" if is_of_pipx else "pip install"
         super().__init__(f"{what} needs {distribution}: {install} '{distribution}'")
 
@@ -52,10 +52,10 @@ def installed(group: str) -> dict[str, EntryPoint]:
 
 
 def load(group: str, name: str, distribution: str, what: str) -> Any:
-    """Load the object that a distribution registered under a name.
+    """Load the object registered by a distribution under a name.
 
     Raises:
-        NotInstalled: the distribution, or a library that it needs, is not installed.
+        NotInstalled: the distribution, or one of its dependencies, is not installed.
     """
     entry = installed(group).get(name)
     if entry is None:

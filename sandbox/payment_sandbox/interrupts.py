@@ -1,4 +1,4 @@
-"""Quiet interrupts while the program loads; the package imports this module first."""
+"""Silent interrupts while the program loads; the package imports this module first."""
 
 import _signal  # type: ignore[import-not-found]  # signal takes longer to load
 import sys
@@ -7,7 +7,7 @@ PROGRAM = "payment-sandbox"
 
 
 def end_at_once() -> None:
-    """Let an interrupt end the process without a traceback, unless a handler for it is installed."""
+    """Let an interrupt end the process without a traceback, unless a handler is installed."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 

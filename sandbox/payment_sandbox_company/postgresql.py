@@ -229,7 +229,7 @@ class Database(Bulletin):
         """Add a project.
 
         Raises:
-            AlreadyMade: another project has this id or key.
+            ProjectExists: another project has this id or key.
             NotStored: nothing was written; the message has the reason.
         """
         identity = written.identity

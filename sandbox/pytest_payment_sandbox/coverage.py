@@ -11,14 +11,14 @@ import pytest
 
 from payment_sandbox.operations.coverage import (
     METHOD,
-    CaseMet,
+    CellKey,
     CoverageGroup,
     Matrix,
-    Met,
+    Occurrences,
     build_matrix,
+    cell_key,
+    covered_cells,
     enabled_methods,
-    met_by,
-    met_of,
 )
 from payment_sandbox.operations.review import review
 from pytest_payment_sandbox.rehearsal.report import JSON, page, save
@@ -42,7 +42,7 @@ def lines(coverage: Matrix) -> list[str]:
 
 def _share(row: CoverageGroup) -> str:
     count = len(row.cells)
-    return f"{row.met} of {count}, {100 * row.met / count:3.0f} %"
+    return f"{row.covered} of {count}, {100 * row.covered / count:3.0f} %"
 
 
 def _missing(row: CoverageGroup) -> str:
@@ -81,7 +81,7 @@ def _list_items(row: CoverageGroup) -> str:
     return "".join(f"<li>{_cell(name, cell)}</li>" for name, cell in row.cells.items())
 
 
-def _cell(name: str, cell: CaseMet) -> str:
+def _cell(name: str, cell: Occurrences) -> str:
     tests = cell.right or cell.wrong
     if not tests:
         return f"<strong>{escape(name)}: never</strong>"
@@ -103,7 +103,7 @@ def add_coverage(report: pytest.TestReport, project: "PaymentSandbox", expect: C
     own = project.server.project_of(project.api_key)
     if own is not None:
         findings = [each for each in review(own.epoch) if each.rule not in expect]
-        met, methods = met_by(own, findings), enabled_methods(own)
+        met, methods = covered_cells(own, findings), enabled_methods(own)
     else:
         met, methods = _read_coverage(project.client)
     summary = {
@@ -114,11 +114,11 @@ def add_coverage(report: pytest.TestReport, project: "PaymentSandbox", expect: C
     report.user_properties.append((PROPERTY, summary))
 
 
-def _read_coverage(client: "SandboxClient") -> tuple[dict[Met, CaseMet], list[str]]:
+def _read_coverage(client: "SandboxClient") -> tuple[dict[CellKey, Occurrences], list[str]]:
     """Read the coverage of a project from its server."""
     answer = client.call("GET", "/control/coverage/")
     met = {
-        met_of(row["group"], row["name"], cell["what"]): CaseMet(
+        cell_key(row["group"], row["name"], cell["what"]): Occurrences(
             cell["met_by"], cell["wrong"], cell["by_hand"]
         )
         for row in answer["items"]
@@ -134,8 +134,8 @@ class CoverageOfSuite:
     def __init__(self, fail_under: float, file: str | None) -> None:
         self._fail_under = fail_under
         self._file = file
-        self._right: dict[Met, list[str]] = defaultdict(list)
-        self._wrong: dict[Met, list[str]] = defaultdict(list)
+        self._right: dict[CellKey, list[str]] = defaultdict(list)
+        self._wrong: dict[CellKey, list[str]] = defaultdict(list)
         self._methods: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -145,12 +145,12 @@ class CoverageOfSuite:
                 self._methods |= set(value["methods"])
                 for tests, cases in ((self._right, value["right"]), (self._wrong, value["wrong"])):
                     for case in cases:
-                        tests[Met(*case)].append(report.nodeid)
+                        tests[CellKey(*case)].append(report.nodeid)
 
     @property
     def _covered(self) -> Matrix:
         known = {*self._right, *self._wrong}
-        cells = {case: CaseMet(self._right.get(case, ()), self._wrong.get(case, ())) for case in known}
+        cells = {case: Occurrences(self._right.get(case, ()), self._wrong.get(case, ())) for case in known}
         return build_matrix(cells, self._methods)
 
     @property

@@ -78,7 +78,7 @@ def test_a_webhook_that_fails_says_why_and_when_the_next_one_comes(
     first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "fail"})
     lines = printed.until("webhook error")
     assert lines[-1] == (
-        "webhook error to http://127.0.0.1:9/hook  connection refused: nothing listens on 127.0.0.1:9  "
+        "webhook error to http://127.0.0.1:9/hook  connection refused: no server listens on 127.0.0.1:9  "
         f"order {order}  attempt 1, the next one at 2026-03-01 12:02:00"
     )
 
@@ -92,7 +92,7 @@ def test_a_webhook_that_fails_says_why_and_when_the_next_one_comes(
             {"headers": {"Host": "shop.test"}},
             "403  unknown host name 'shop.test'",
         ),
-        ("/v1/nothing/", {"auth": ("nope", "")}, "404  there is nothing at this path"),
+        ("/v1/nothing/", {"auth": ("nope", "")}, "404  this path does not exist"),
         (
             "/control/project/",
             {"headers": {"Origin": "http://evil.test"}},

@@ -140,7 +140,7 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
         ("health --url http://127.0.0.1:99999", "is not an address such as"),
         ("health --url https://127.0.0.1:9", "connection refused"),
         ("health --url ftp://shop.test", "is not an address such as"),
-        ("health --url http://127.0.0.1:9", "connection refused: nothing listens on 127.0.0.1:9"),
+        ("health --url http://127.0.0.1:9", "connection refused: no server listens on 127.0.0.1:9"),
         ("orders --url no-such.invalid", "the host name no-such.invalid cannot be resolved"),
         ("orders --ordr", "No such option"),
         ("projects --key wrong delete --yes", "no project has this API key"),

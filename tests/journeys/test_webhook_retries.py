@@ -65,7 +65,7 @@ def test_a_failed_tls_handshake_is_tried_again(watched: Sandbox, shop: Shop) -> 
     watched.place(by("bank-transfer"), webhook_url=shop.url.replace("http://", "https://"))
     watched.settle()
     (delivery,) = watched.webhooks(state="pending")
-    assert "speaks plain http, but the address says https" in delivery["attempts"][0]["error"]
+    assert "serves plain http, but the address says https" in delivery["attempts"][0]["error"]
 
 
 @contextmanager

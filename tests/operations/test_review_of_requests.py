@@ -121,7 +121,7 @@ def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
         port = listening.getsockname()[1]
         payment_sandbox.client.change_settings(webhook_url=f"https://127.0.0.1:{port}/hook")
         payment_sandbox.act(place(payment_sandbox), action="visit")
-    error = f"127.0.0.1:{port} speaks plain http, but the address says https"
+    error = f"127.0.0.1:{port} serves plain http, but the address says https"
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
     assert [f.problem for f in payment_sandbox.review() if f.rule == "HOOK-04"] == [
         f"The webhook_url uses https, but your shop serves plain http at that address: https://127.0.0.1:{port}/hook"
@@ -134,7 +134,7 @@ def test_a_refused_connection_is_told_as_one(payment_sandbox: PaymentSandbox) ->
         port = unused.getsockname()[1]
     payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{port}/hook")
     payment_sandbox.act(place(payment_sandbox), action="visit")
-    error = f"connection refused: nothing listens on 127.0.0.1:{port}"
+    error = f"connection refused: no server listens on 127.0.0.1:{port}"
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
     assert error in payment_sandbox.timeline()
     assert error in str(only(payment_sandbox))

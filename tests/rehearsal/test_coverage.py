@@ -9,7 +9,7 @@ import pytest
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations import coverage
-from payment_sandbox.operations.coverage import Met, met_by, possible_outcomes, refusal_rules
+from payment_sandbox.operations.coverage import CellKey, covered_cells, possible_outcomes, refusal_rules
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.suites import suite
@@ -36,7 +36,9 @@ def met(sandbox: PaymentSandbox) -> set[str]:
     """What was met of methods and webhooks."""
     project = sandbox._project
     assert project is not None
-    return {one.what or one.subject for one in met_by(project, ()) if one.group in ("method", "webhook")}
+    return {
+        one.what or one.subject for one in covered_cells(project, ()) if one.group in ("method", "webhook")
+    }
 
 
 def place(sandbox: PaymentSandbox, method: str, **more: Any) -> dict[str, Any]:
@@ -221,6 +223,6 @@ def test_it_is_told_only_if_asked_for(tmp_path: Path) -> None:
 
 def test_a_met_thing_is_a_plain_record() -> None:
     """Workers of pytest-xdist pass it on."""
-    assert Met(*json.loads(json.dumps(Met("method", "wallet-web", "paid")))) == Met(
+    assert CellKey(*json.loads(json.dumps(CellKey("method", "wallet-web", "paid")))) == CellKey(
         "method", "wallet-web", "paid"
     )

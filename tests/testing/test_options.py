@@ -246,7 +246,7 @@ def test_a_dead_sandbox_is_told_in_a_sentence(tmp_path: Path) -> None:
     port = free_port()
     ran = suite(tmp_path, ONE_TEST, SANDBOX_URL=f"http://127.0.0.1:{port}")
     told = (
-        f"no sandbox answers at SANDBOX_URL http://127.0.0.1:{port} (connection refused: nothing listens on "
+        f"no sandbox answers at SANDBOX_URL http://127.0.0.1:{port} (connection refused: no server listens on "
         f"127.0.0.1:{port}); start one with payment-sandbox serve, or unset SANDBOX_URL"
     )
     assert told in ran.stdout

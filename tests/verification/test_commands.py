@@ -162,7 +162,7 @@ def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
     [
         (
             ["--url", "http://127.0.0.1:9"],
-            "was not answered: connection refused: nothing listens on 127.0.0.1:9",
+            "was not answered: connection refused: no server listens on 127.0.0.1:9",
         ),
         (["--url", "ftp://x"], "--url: 'ftp://x' is not an address such as https://api.provider.example"),
         (

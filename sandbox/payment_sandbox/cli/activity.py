@@ -1,4 +1,4 @@
-"""The output of a running ``serve``: a line for each call, webhook attempt and status change."""
+"""The output of ``serve``: a line for each call, webhook attempt and status change."""
 
 import json
 import logging
@@ -41,7 +41,7 @@ class RefusedRequest(NamedTuple):
 
 
 class ActivityLine(NamedTuple):
-    """One line; ``data`` has its values for JSON output."""
+    """One line; ``data`` has the values for JSON output."""
 
     kind: str
     text: str
@@ -55,12 +55,12 @@ class LineWriter:
     """Turns the events of one project into lines, each request before its effects."""
 
     def __init__(self) -> None:
-        self._held: dict[str, list[ActivityLine]] = {}  # by request, until that is printed
+        self._held: dict[str, list[ActivityLine]] = {}  # by request, until the request is printed
         self._actions: dict[str, str] = {}  # actor and action, by the id of the action
         self._has_warned = False  # about a missing webhook_url
 
     def lines(self, event: Event, project: Project) -> Iterator[ActivityLine]:
-        """Yield the lines of an event, and those held back until it."""
+        """Yield the lines of an event, and the lines deferred until this event."""
         make = _MAKERS.get(event.kind)
         if make is None:
             return
@@ -151,7 +151,7 @@ def _lacks_webhook_url(project: Project, order_id: str) -> bool:
 
 
 def _notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterator[str]:
-    """Yield the notes on a request. Each value is masked when it is read, so it is read only once."""
+    """Yield the notes on a request; each value is read only once, because every read masks it."""
     order_id, error, rule = data["order_id"], data["error"], data["rule"]
     if order_id and order_id not in path:
         yield f"order {order_id}"
@@ -176,9 +176,9 @@ def refused_line(refused: RefusedRequest) -> ActivityLine:
     return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)
 
 
-PENDING_MAX: Final = 1000  # unprinted projects, and unprinted refusals
-BATCH_SECONDS: Final = 0.06  # no noticeable delay; each batch slows the requests a little
-MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # of a project: print at once, before the log drops any
+PENDING_MAX: Final = 1000  # of unprinted projects and refusals
+BATCH_SECONDS: Final = 0.06  # unnoticeable; each batch slows the requests a little
+MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # per project; more are printed at once, before the log drops any
 STOP_SECONDS: Final = 0.5
 MASKING: Final = Masking()
 
@@ -274,7 +274,7 @@ class Activity:
     def enqueue(self, printed: _PrintedProject) -> None:
         """Queue a project for printing."""
         with self._changed:
-            if len(self._queue) >= PENDING_MAX:  # the output blocks; its next event queues the project again
+            if len(self._queue) >= PENDING_MAX:  # the output blocks; the next event requeues the project
                 self._queue.popleft().is_queued = False
             if not self._stopped:
                 self._queue.append(printed)
@@ -282,7 +282,7 @@ class Activity:
             self._changed.notify()
 
     def flush(self) -> None:
-        """Print the queue now, before the event log drops events."""
+        """Print the queue at once, before the event log drops events."""
         with self._changed:
             self._is_urgent = True
             self._changed.notify()
@@ -314,7 +314,7 @@ class Activity:
         return not is_last
 
     def _unprinted_lines(self, printed: _PrintedProject) -> Iterator[str]:
-        """Yield the lines of a project that are not printed yet."""
+        """Yield the unprinted lines of a project."""
         project = printed.project()
         if project is None:
             return

@@ -28,7 +28,7 @@ from payment_sandbox.web.docs.library import NAMES
 from payment_sandbox.web.docs.views import matching_sections, plain_answers, sections_of
 
 ANSWER_BYTES_MAX: Final = 2000
-PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the rest is for the call that gets the next part
+PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the rest is for the call to get the next part
 CHARACTER_BYTES_MAX: Final = 4
 PROBLEM_BYTES_MAX: Final = 1500
 RESULTS_MAX: Final = 5
@@ -59,7 +59,7 @@ def part_of(text: str, part: int, more: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Split a text into parts of whole lines; cut a line that is longer than a part."""
+    """Split a text into parts of whole lines; split lines that are longer than a part."""
     part: list[str] = []
     size = 0
     for line in chain.from_iterable(map(_pieces, text.split("\n"))):
@@ -73,7 +73,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _pieces(line: str) -> list[str]:
-    """Cut a line that is longer than a part."""
+    """Split a line into pieces no longer than a part."""
     if len(line.encode()) < PART_BYTES:
         return [line]
     return wrap(line, PART_BYTES // CHARACTER_BYTES_MAX, drop_whitespace=False)
@@ -113,7 +113,7 @@ class SandboxTools:
         self._environment = environment
         self._server: Server | None = None
         self._sandbox: SandboxClient | None = None
-        self._answers: dict[str, str] = {}  # by tool: the last answer, for its further parts
+        self._answers: dict[str, str] = {}  # the last answer, by tool, for its other parts
 
     @naming_next("search(words='settings'), or unset SANDBOX_URL if no server runs at that address")
     def start(self, webhook_url: str = "", mode: str = "test", scenario: str = "") -> str:
@@ -149,7 +149,7 @@ class SandboxTools:
         "make_order(what='paid'); start(mode='live') for bank transfers; explain_order() lists actions"
     )
     def make_order(self, what: str = "paid", order_id: str = "", amount: int = 1295, method: str = "") -> str:
-        """Create an order in a state that shops have to handle, or bring an order of the shop to it.
+        """Create an order in a state that shops have to handle, or bring an order of the shop to this state.
 
         what: hosted, new, paid, authorized, captured, declined, cancelled, withdrawn, expired, refund,
         refund-part, transfer, transfer-part, transfer-late, screening-declined, screening-slow. order_id:
@@ -158,7 +158,7 @@ class SandboxTools:
         """
         if what not in RECIPES:
             raise ValueError(f"{what!r} is not a state of orders; the states are: {', '.join(RECIPES)}")
-        if method and method not in METHODS:  # as a call, it would be a mistake of the shop
+        if method and method not in METHODS:  # a call would count as a mistake of the shop
             raise ValueError(f"{method!r} is not a payment method; the methods are: {', '.join(METHODS)}")
         if order_id:
             overview = trigger(self._client, what, self._with_method(self._id(order_id), method))
@@ -288,7 +288,7 @@ class SandboxTools:
     @property
     def _client(self) -> SandboxClient:
         if self._sandbox is None:
-            raise ToolProblem("the sandbox has not been started. Next: start()")
+            raise ToolProblem("the sandbox is not running. Next: start()")
         return self._sandbox
 
     def _id(self, order_id: str) -> str:

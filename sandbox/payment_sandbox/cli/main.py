@@ -100,11 +100,11 @@ def skill() -> None:
 @commands.command(epilog="Example: payment-sandbox completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script for shell completion: eval "$(payment-sandbox completion bash)"."""
+    """Print the shell completion script: eval "$(payment-sandbox completion bash)"."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
-    assert kind is not None, "click supports all three shells"
+    assert kind is not None, "click must support all three shells"
     source = kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source()
     say(*source.split("\n"))
 

@@ -46,7 +46,7 @@ def mcp() -> None:
 def _convert_errors(
     tool: Callable[Arguments, str], problem: type[Exception], kind: type[Exception]
 ) -> Callable[Arguments, str]:
-    """Wrap a tool so that its problems become the SDK's exception, whose text agents see."""
+    """Wrap a tool so that its errors become exceptions of the SDK, which agents can read."""
 
     @wraps(tool)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> str:

@@ -27,7 +27,7 @@ format_option = click.option(
 
 
 class Annotation(NamedTuple):
-    """A finding with a stable id (such as a rule), the problem and the advice."""
+    """A finding: a stable id (such as a rule), the problem and the advice."""
 
     id: str
     problem: str
@@ -36,7 +36,7 @@ class Annotation(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The problem and the advice, each on a line."""
+        """The problem and the advice, on two lines."""
         return "\n".join(filter(None, (self.problem, self.advice)))
 
 

@@ -1,4 +1,4 @@
-"""Common parts of all commands: options, groups, errors and printing."""
+"""Common parts of all commands: options, groups, errors and output."""
 
 import os
 import select
@@ -67,7 +67,7 @@ def _check_names(option: str, names: Sequence[str], example: str) -> None:
 
 
 def host_names(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse values other than host names, such as an address with a scheme."""
+    """Refuse values that are not host names, such as a URL."""
     for name in names:
         if HOST_NAME.fullmatch(name) is None or name in LOOPBACK:
             raise click.BadParameter(f"{name!r} is not a host name such as api.provider.example")
@@ -75,7 +75,7 @@ def host_names(context: click.Context, parameter: click.Parameter, names: tuple[
 
 
 def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
-    """Return the trust settings of an option; None for those of the system."""
+    """Return the trust settings of an option; None for the system's certificates."""
     from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused
 
@@ -120,7 +120,7 @@ class SecondsOption(click.FloatRange):
 
 
 class Port(NumberOption):
-    """A port; ignores a tcp:// URL, which Kubernetes and Docker links put into SANDBOX_PORT."""
+    """A port; ignores the tcp:// URL that Kubernetes and Docker links set in SANDBOX_PORT."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read it."""
@@ -147,7 +147,7 @@ def scenario_names(context: click.Context, parameter: click.Parameter, prefix: s
 
 
 class Group(click.Group):
-    """A group of commands; its own options, such as those of ``clock``, also work without a command."""
+    """A group of commands; its own options, such as those of ``clock``, work without a command, too."""
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]
@@ -180,7 +180,7 @@ def to_standard_output(data: bytes) -> int:
 
 
 def write_text(text: str, write: Write = to_standard_output) -> None:
-    """Write a whole text.
+    """Write the whole text.
 
     Raises:
         OSError: the reader has closed the output.

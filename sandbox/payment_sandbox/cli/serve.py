@@ -51,7 +51,7 @@ FIRST_ORDER: Final = (
 
 
 class Announcement(NamedTuple):
-    """A ready server with the values to print at its start."""
+    """The data to print when a server is ready."""
 
     server: "Server"
     host: str
@@ -64,9 +64,9 @@ class Announcement(NamedTuple):
         return None if self.host in LOOPBACK else self.token
 
 
-def announce(announced: Announcement, *, format_json: bool) -> None:
+def announce(announced: Announcement, *, as_json: bool) -> None:
     """Print the address of the server, and a first call."""
-    if format_json:
+    if as_json:
         put_once(f"{json.dumps(_for_programs(announced))}\n")
     else:
         put_once("".join(f"{line}\n" for line in _for_people(announced)))
@@ -83,7 +83,7 @@ def remove_ready(path: Path | None) -> None:
 
 
 def write_ready(path: Path | None, server: "Server") -> None:
-    """Write the ready file atomically, because a waiting program may read it at once."""
+    """Write the ready file atomically, because a waiting program may read the file at once."""
     if path is None:
         return
     part = path.with_name(f".{path.name}.{os.getpid()}")
@@ -145,18 +145,18 @@ def _about_tls(server: "Server") -> Iterator[str]:
     if server.security.tls is None:
         return
     plain = url_of(LOOPBACK, server.port)
-    yield f"The same port speaks https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
+    yield f"The same port serves https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
     authority = server.security.authority
     if authority is not None:
         yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/https/."
 
 
 def _about_stand_in(announced: Announcement) -> Iterator[str]:
-    """Yield the commands to redirect a shop from the provider to the sandbox, and to undo that."""
+    """Yield the commands to redirect a shop from the provider to the sandbox and back."""
     for name in announced.stands_in_for:
         line = f"127.0.0.1 {name}"
         pattern = line.replace(".", r"\.")
-        yield f"It stands in for {name}. To redirect a shop on this machine to it, and to undo that:"
+        yield f"It stands in for {name}. To redirect a shop on this machine, and to undo that:"
         yield f"  echo '{line}' | sudo tee -a /etc/hosts"
         yield f"  sudo sed -i '/^{pattern}$/d' /etc/hosts"
 
@@ -194,7 +194,7 @@ def _about_projects(server: "Server") -> Iterator[str]:
 
 
 def _about_webhooks(settings: "Settings", *, is_alone: bool) -> str | None:
-    """Return a sentence on the webhook address of a project; None if only orders have one."""
+    """Return a sentence on the webhook address of a project; None if only orders set an address."""
     name = "" if is_alone else f" of {settings.name}"
     if settings.forward_to is not None:
         return f"Webhooks{name} wait for payment-sandbox listen, which forwards them to {settings.forward_to}"
@@ -211,7 +211,7 @@ class MaskedFormatter(logging.Formatter):
         super().__init__("%(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name in logging)
-        """Return the line of a record, escaped, so that untrusted text cannot forge another line."""
+        """Return the line of a record, escaped, so that untrusted text cannot forge a line."""
         return printable(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
@@ -251,7 +251,7 @@ def _on_uncaught(*failed: Any) -> None:
 
 HTTPS_PORT: Final = 443
 SWITCH_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
-DRAIN_NOTICE_SECONDS: Final = 1.2  # for a load balancer with two health checks a second to notice
+DRAIN_NOTICE_SECONDS: Final = 1.2  # long enough for a load balancer with two health checks per second
 WARM_UP_AFTER_SECONDS: Final = 0.5  # after the first requests
 
 a_file = click.Path(path_type=Path, dir_okay=False)
@@ -362,7 +362,7 @@ def serve(
     if not is_child:
         write_ready(ready_file, server)
         announced = Announcement(server, host, options["control_token"], hosts)
-        announce(announced, format_json=log_format == "json")
+        announce(announced, as_json=log_format == "json")
     with activity or nullcontext():
         others.start()
         _warm_up(server, stopped)
@@ -373,12 +373,12 @@ def serve(
 
 
 def _control_token(host: str, token: str | None) -> str | None:
-    """Return the given token, or a new one if other machines can reach the server."""
+    """Return the token of the option, or a new token if other machines can reach the server."""
     return token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
 
 
 def _warm_up(server: "Server", stopped: Event) -> None:
-    """Load the modules of pages and threads soon after the start."""
+    """Load the modules of pages and threads shortly after the start."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
         server.app.complete()
         with LOADING:
@@ -417,7 +417,7 @@ def _start(
     max_megabytes_in_all: int | None,
     **options: Any,
 ) -> "Server":
-    gc.disable()  # during loading, when a collection would only cost time
+    gc.disable()  # during loading, where collection would only cost time
     from payment_sandbox.projects.quotas import MEGABYTE, Quotas
     from payment_sandbox.serving.binding import PortInUse  # deferred, for a fast --help
     from payment_sandbox.serving.config import ServerConfig
@@ -447,7 +447,7 @@ def _start(
 
 
 def _with_occupant(refused: str, host: str, port: int) -> str:
-    """Add to the refusal of a port in use whether a sandbox occupies it."""
+    """Extend the refusal of a port in use with the sandbox that occupies the port, if any."""
     from payment_sandbox.client.client import SandboxClient  # deferred: rarely needed
     from payment_sandbox.serving.binding import ALL_INTERFACES, LOOPBACK, url_of
 
@@ -455,7 +455,7 @@ def _with_occupant(refused: str, host: str, port: int) -> str:
     sandbox = SandboxClient(url, "", timeout_seconds=1.0)
     try:
         version = sandbox.health()["version"]
-    except Exception:  # any failure: the program there is not a sandbox
+    except Exception:  # on any failure, the program is not a sandbox
         return refused
     finally:
         sandbox.close()
@@ -463,7 +463,7 @@ def _with_occupant(refused: str, host: str, port: int) -> str:
 
 
 def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
-    """Set the TLS, host name and URL options to stand in for a provider; return the port."""
+    """Set the TLS, host name and URL options for the replacement of a provider; return the port."""
     options["tls"] = options["tls_cert"] is None
     options["allow_hosts"] = (*options["allow_hosts"], *hosts)
     source = click.get_current_context().get_parameter_source("port")

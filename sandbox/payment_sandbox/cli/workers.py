@@ -1,4 +1,4 @@
-"""Additional server processes on the same port, as children of the first one."""
+"""Additional server processes on the same port, as children of the first process."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ class Workers:
             thread.join(END_SECONDS)
 
     def _supervise(self, number: int) -> None:
-        """Run a process, and restart it on exit. It exits when this process dies and closes its stdin."""
+        """Run a child, and restart it on exit; a child exits when this process dies and closes its stdin."""
         while not self._stopping.is_set():
             with signals_unblocked():  # the child must receive SIGTERM, which this thread blocks
                 process = subprocess.Popen(self._command, stdin=subprocess.PIPE, env=self._environment)
@@ -62,7 +62,7 @@ class Workers:
 
 
 def stop_with_stdin(stop: Callable[[], None]) -> None:
-    """Call ``stop`` at the end of standard input: the parent has closed it, or has died."""
+    """Call ``stop`` at the end of standard input, after the parent's stop or death."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):

@@ -105,7 +105,7 @@ class Listener:
 
         Raises:
             SandboxError: the server refuses the key or the address.
-            Replaced: another listener has taken over.
+            ListenerReplaced: another listener has taken over.
         """
         with ThreadPoolExecutor(CONCURRENT_MAX, thread_name_prefix="forward") as senders:
             while not self._stopped.is_set():

@@ -7,7 +7,7 @@ from typing import Final
 from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.attempts import begin_attempt, offered_methods
-from payment_sandbox.operations.cancel import why_not_cancellable
+from payment_sandbox.operations.cancel import uncancellable_reason
 from payment_sandbox.operations.refund import restore_refundable
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.operations.update import ALWAYS, is_sum_open
@@ -59,25 +59,25 @@ def _act(project: Project, order_id: str, via: str, action: Action) -> Order:
         elif order.last_transaction is None:
             order.page_visited = True
         else:
-            do(edit, order, order.last_transaction, action)
+            perform(edit, order, order.last_transaction, action)
     return order
 
 
 def act_on_attempt(
     project: Project, order_id: str, transaction_id: str, action: Action, via: str = VIA_PAGE
 ) -> Order:
-    """Perform an action on any attempt of an order, not only on the newest.
+    """Perform an action on any attempt of an order.
 
     Raises:
         Unknown: the attempt does not exist.
         ActionNotPossible: its state does not allow it.
     """
 
-    def do(chosen: Action) -> Order:
+    def perform(chosen: Action) -> Order:
         with project.edit() as edit:
             return perform_on_attempt(edit, order_id, transaction_id, chosen, via)
 
-    return project.epoch.rehearsal.act(order_id, action, do)
+    return project.epoch.rehearsal.act(order_id, action, perform)
 
 
 def perform_on_attempt(
@@ -91,11 +91,11 @@ def perform_on_attempt(
     if action.name not in behaviour_of(attempt).actions(attempt, edit.terms):
         _refuse(edit, order, action)
     edit.record_action(action, via, order_id, transaction_id)
-    do(edit, order, attempt, action)
+    perform(edit, order, attempt, action)
     return order
 
 
-def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
+def perform(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
     """Perform a possible action; an action of the customer implies a visit to the page."""
     behaviour = behaviour_of(attempt)
     if action.actor == CUSTOMER:
@@ -108,7 +108,7 @@ def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
 
 
 def possible_actions(order: Order, terms: Terms) -> list[str]:
-    """Return the names of all actions that the order allows now."""
+    """Return the names of all currently possible actions on the order."""
     attempt = order.last_transaction
     names = list(behaviour_of(attempt).actions(attempt, terms)) if attempt is not None else []
     page_open = (
@@ -116,7 +116,7 @@ def possible_actions(order: Order, terms: Terms) -> list[str]:
         and order.is_open
         and order.expires_at is not None
         and order.expires_at > terms.now
-        and (attempt is None or not attempt.credited_cents)  # received money rules out a new attempt
+        and (attempt is None or not attempt.credited_cents)  # received money prevents a new attempt
     )
     if page_open and CHOOSE not in names:
         names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]
@@ -185,10 +185,10 @@ UPDATABLE_KEYS: Final = ", ".join(ALWAYS)
 
 
 def possible_now(order: Order) -> list[str]:
-    """List the calls that the merchant API would accept now, with limits in cents."""
+    """List the calls currently accepted by the merchant API, with limits in cents."""
     possible = list(_captures_and_voids(order.last_transaction)) if order.last_transaction is not None else []
     possible += _refunds(order)
-    if why_not_cancellable(order) is None:
+    if uncancellable_reason(order) is None:
         possible.append("cancel")
     possible.append(f"update {UPDATABLE_KEYS}{', amount, order_lines' if is_sum_open(order) else ''}")
     return possible
@@ -231,7 +231,7 @@ def _fits(lines: Sequence[OrderLine], remaining: Mapping[int, int], remaining_ce
 
 
 def status_after(project: Project, order_id: str, transaction_id: str, action: Action) -> str | None:
-    """Return the order status that an action would cause, without performing it; None if impossible."""
+    """Return the order status after an action, without performing the action; None if impossible."""
     epoch = project.epoch
     edit = Edit(epoch, epoch.now(), NO_CALLER)  # never applied
     try:

@@ -1,4 +1,4 @@
-"""Advancing a clock: each event runs at its own time, after the webhooks of earlier events."""
+"""Advances of the clock: each event runs at its own time, after the webhooks of earlier events."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
             problem = f"{type(error).__name__}: {error}"
         finally:
             epoch.jobs.running = None
-        _note(project, epoch, job, problem)
+        _record_failure(project, epoch, job, problem)
     pending = map(epoch.store.delivery, epoch.outbox.pending())
     return frozenset(delivery.order_id for delivery in pending if delivery is not None)
 
 
-def _note(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None:
+def _record_failure(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None:
     problem = project.masking.text(problem) if problem is not None else None
     shown = job_event(job, problem)
     with project.exclusively(epoch):
@@ -71,7 +71,7 @@ log = logging.getLogger(__name__)
 
 
 class AdvanceLimits(NamedTuple):
-    """Limits at which an advance stops early: a number of events, and an amount of real time."""
+    """The limits of an advance: the number of events, and real time."""
 
     events_max: int = EVENTS_MAX
     timeout_seconds: float = TIMEOUT_SECONDS
@@ -92,7 +92,7 @@ class AdvanceResult:
 def advance(
     project: Project, aim: Aim | None, *, next_only: bool = False, limits: AdvanceLimits | None = None
 ) -> AdvanceResult:
-    """Run everything due up to the time that ``aim`` computes, and stop there; None runs until idle.
+    """Run all events due up to the time from ``aim``, and stop there; None runs until idle.
 
     With ``next_only``, stop at the time of the next event instead.
 
@@ -103,7 +103,7 @@ def advance(
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
     with _reporting_progress(project), _clock_held(project) as held:
         epoch = held.epoch
-        walk = _Walk(project, epoch, limits.events_max, until_seconds)
+        walk = _AdvanceRun(project, epoch, limits.events_max, until_seconds)
         result = AdvanceResult(epoch.timeline.now, epoch.timeline.now)
         until = aim(epoch.timeline.now) if aim is not None else None
         is_settled = walk.settle()
@@ -141,13 +141,13 @@ def run_due(project: Project) -> None:
     """
     epoch = project.epoch
     steps = 0
-    while steps < EVENTS_MAX and not epoch.is_advancing and _step(project, epoch, None) is not None:
+    while steps < EVENTS_MAX and not epoch.is_advancing and _run_next(project, epoch, None) is not None:
         steps += 1
     if steps:
         project.events.publish("due", steps=steps)
 
 
-class _Walk:
+class _AdvanceRun:
     """An advance in progress, with its log and its limits."""
 
     def __init__(self, project: Project, epoch: Epoch, events_max: int, until_seconds: float) -> None:
@@ -164,7 +164,7 @@ class _Walk:
             return None
         if self._epoch.jobs and (job := self._next_job(until)) is not None:
             return run_job(self._project, self._epoch, job)
-        orders = _step(self._project, self._epoch, until or LAST_MOMENT)
+        orders = _run_next(self._project, self._epoch, until or LAST_MOMENT)
         has_time_passed = until is None or until > self._epoch.timeline.now
         if orders or (orders is None and not has_time_passed):
             return orders
@@ -224,10 +224,10 @@ def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 @contextmanager
 def _reporting_progress(project: Project) -> Iterator[None]:
-    """Report the progress of an advance if storing fails; the usual error says that nothing changed.
+    """Report the progress of an advance if storing fails; the usual error would deny any change.
 
     Raises:
-        Interrupted: some of the advance may have happened.
+        StepsInterrupted: a part of the advance may have happened.
     """
     try:
         yield
@@ -235,7 +235,7 @@ def _reporting_progress(project: Project) -> Iterator[None]:
         if not project.epoch.store.is_shared:
             raise
         done = (
-            f"the advance has ended early: all events due until {timestamp(project.now())} have run, and "
+            f"the advance stopped early: all events due until {timestamp(project.now())} have run, and "
             "perhaps one more; read the clock, and continue from there"
         )
         raise StepsInterrupted(failed, done) from failed
@@ -251,13 +251,13 @@ class _HeldClock:
 
 @contextmanager
 def _clock_held(project: Project) -> Iterator[_HeldClock]:
-    """Hold the clock; after a reset of the project, the rest of this advance has no effect."""
+    """Hold the clock; a reset of the project cancels the rest of the advance."""
     epoch = project.epoch
     if not epoch.advance_lock.acquire(blocking=False):
         raise ClockBusy(BUSY)
     held = _HeldClock(epoch)
     try:
-        epoch.is_stopping = False  # before a call can see the held clock and ask to stop
+        epoch.is_stopping = False  # before a call can see the held clock and request a stop
         if not project.hold_clock():
             raise ClockBusy(BUSY)
         tidy(project, epoch)
@@ -277,7 +277,7 @@ def _clock_held(project: Project) -> Iterator[_HeldClock]:
 
 
 def _release_clock(project: Project, held: _HeldClock) -> None:
-    """Release the clock at the time that the advance reached, and store that time first."""
+    """Store the time reached by the advance, then release the clock."""
     epoch = held.epoch
     if epoch.advance_log is None:  # another advance holds the clock
         return
@@ -290,18 +290,18 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
         epoch.advance_log = None
 
 
-def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | None:
+def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders | None:
     """Run the next event at its own time, up to ``until`` (None: up to now).
 
     Returns:
-        The orders with webhooks that the event sent; None if there was no event.
+        The orders with webhooks sent by the event; None if there was no event.
     """
     due: Due[Command] | None = None
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
             _refuse_lost_clock(epoch, is_advance=until is not None)
-            due = _take(edit, epoch.now() if until is None else until)
+            due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
                 if not isinstance(due.item, Perform | AttemptDelivery):  # recorded elsewhere
                     edit.agenda_event(due)
@@ -311,22 +311,24 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
         return None
     except Exception as error:
         if due is None or (isinstance(error, NotStored) and epoch.store.is_shared):
-            raise  # the event stays due, for this server and others
+            raise  # the event remains due, for this server and others
         with suppress(ProjectReset):
-            _set_aside(project, epoch, due, error)
+            _record_failed_command(project, epoch, due, error)
     return orders if due is not None else None
 
 
 def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
-    """Refuse a step without the clock: this server was suspended, or another one advances the clock.
+    """Refuse a step after the loss of the clock: a suspension of this server, or another server's advance.
 
     Raises:
         NotStored: the advance has lost the clock, and ends.
-        ProjectReset: for a due event on a running clock, which the other server's advance runs.
+        ProjectReset: a due event on a running clock, which the other server runs.
     """
     if is_advance and not epoch.store.holds_clock():
         raise NotStored(
-            "the clock", "this server was suspended and has lost the clock to another server", is_full=False
+            "the clock",
+            "this server was suspended, and another server has taken over the clock",
+            is_full=False,
         )
     if not is_advance and epoch.store.is_clock_held:
         raise ProjectReset("another server advances the clock")
@@ -336,7 +338,7 @@ def _notified_orders(edit: Edit) -> Orders:
     return frozenset(queued.order_id for queued in edit.to_send)
 
 
-def _take(edit: Edit, until: datetime) -> Due[Command] | None:
+def _take_event(edit: Edit, until: datetime) -> Due[Command] | None:
     """Take the first event off the agenda and move to its time; drop obsolete events before it."""
     for due in edit.epoch.timeline.in_order():
         if due.at > until:
@@ -350,10 +352,10 @@ def _take(edit: Edit, until: datetime) -> Due[Command] | None:
     return None
 
 
-def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
+def _record_failed_command(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
     """Take a failed event off the agenda and log the failure; the event is not retried."""
     problem = project.masking.text(f"{type(error).__name__}: {error}")
-    log.error("%s failed and was set aside", due.item.label, exc_info=error)
+    log.error("%s failed and will not be retried", due.item.label, exc_info=error)
     failure = Failure(
         epoch.journal.next_id("failure"),
         due.item.order_id,

@@ -27,14 +27,14 @@ def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
     return shown if error is None else {**shown, "failed": error}
 
 
-def dues_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
+def entries_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
     """List the agenda entries of an order and its refunds."""
     ids = {order.id, *(refund.refund_id for refund in order.refunds)}
     return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
 
 
 def agenda(epoch: Epoch) -> list[dict[str, Any]]:
-    """List the failed entries, then the scheduled ones in the order of their times (CTL-17)."""
+    """List the failed entries, then the scheduled entries by time (CTL-17)."""
     failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
     due = [event(due) for due in epoch.timeline if applies(epoch, due)]
     if epoch.jobs:
@@ -54,7 +54,7 @@ def is_something_due(epoch: Epoch) -> bool:
 
 
 def must_catch_up(project: Project) -> bool:
-    """Whether due events of a running clock must run before a request is handled."""
+    """Whether due events of a running clock must run before the handling of a request."""
     epoch = project.epoch
     if not epoch.state.clock.running or epoch.is_advancing:
         return False
@@ -82,7 +82,7 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
 
 
 def tidy(project: Project, epoch: Epoch) -> None:
-    """Check a few entries of a long agenda, which is often half obsolete because orders end early.
+    """Check a few entries of a long agenda; half are often obsolete, because orders end early.
 
     Obsolete entries are removed together, once all entries have been checked.
     """

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from payment_sandbox.operations.history import TimelineEntry, history, place_of
+from payment_sandbox.operations.history import TimelineEntry, history, sort_key
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus
@@ -38,7 +38,7 @@ def order_as_of(epoch: Epoch, order: Order, moment: TimelineEntry) -> Order:
 
 def _statuses_until(epoch: Epoch, moment: TimelineEntry) -> Iterator[ReachedStatus]:
     for status in list(epoch.journal.statuses):
-        if (status.real_at, number_of(status)) <= place_of(moment):
+        if (status.real_at, number_of(status)) <= sort_key(moment):
             yield status
 
 
@@ -48,7 +48,7 @@ def _ledger_length(epoch: Epoch, order: Order, moment: TimelineEntry) -> int | N
     ledgers = [len(each.authorization.entries) for each in order.transactions if each.authorization]
     if [_count_entries(happenings)] != list(filter(None, ledgers)):
         return None
-    return _count_entries([happening for happening in happenings if place_of(happening) <= place_of(moment)])
+    return _count_entries([happening for happening in happenings if sort_key(happening) <= sort_key(moment)])
 
 
 def _count_entries(happenings: Sequence[TimelineEntry]) -> int:
@@ -64,7 +64,7 @@ def _count_entries(happenings: Sequence[TimelineEntry]) -> int:
 def _attempts(
     order: Order, reached: Sequence[ReachedStatus], at: datetime, taken: int | None
 ) -> tuple[Transaction, ...]:
-    """Reconstruct the attempts that had begun, with the statuses ``reached`` by then."""
+    """Reconstruct the attempts begun by then, with the statuses ``reached`` by then."""
     statuses = {status.transaction_id: status.status for status in reached if status.payment_method}
     return tuple(
         replace(

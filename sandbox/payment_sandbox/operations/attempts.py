@@ -24,7 +24,7 @@ class UnusableMethod(NamedTuple):
     rule: str
 
 
-def why_unavailable(settings: Settings, name: str) -> UnusableMethod | None:
+def unavailable_reason(settings: Settings, name: str) -> UnusableMethod | None:
     """Return the reason why this merchant cannot use a method; None if the method is available."""
     identifier = settings.method(name)
     if identifier is None:
@@ -38,13 +38,13 @@ def why_unavailable(settings: Settings, name: str) -> UnusableMethod | None:
 
 def is_available(settings: Settings, name: str) -> bool:
     """Whether this merchant can use a method and has the feature it needs."""
-    return why_unavailable(settings, name) is None and BY_NAME[
+    return unavailable_reason(settings, name) is None and BY_NAME[
         settings.method(name) or ""
     ].capabilities.needs_feature in (None, *settings.features)
 
 
 def available(settings: Settings) -> list[str]:
-    """Return the method identifiers and aliases that this merchant can use."""
+    """Return the identifiers and aliases of the available methods."""
     return [name for name in settings.method_names if is_available(settings, name)]
 
 
@@ -83,7 +83,7 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
     """
     name = edit.epoch.shared.value(requested["payment_method"])
     identifier = edit.settings.method(name)
-    assert identifier is not None, "the request is checked"
+    assert identifier is not None, "the request must be checked"
     capabilities = BY_NAME[identifier].capabilities
     expiration_period = requested.get("expiration_period", capabilities.default_expiration)
     attempt = Transaction(
@@ -103,15 +103,15 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
-    play_out(edit, order, attempt, [identifier, name])
-    # An attempt that the processor has accepted does not expire: the customer has nothing left to do.
+    decide_outcome(edit, order, attempt, [identifier, name])
+    # An attempt accepted by the processor does not expire, because it needs no action by the customer.
     if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
         edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
     return attempt
 
 
-def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str]) -> None:
-    """Have the scenario decide an attempt's outcome, then start its method."""
+def decide_outcome(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str]) -> None:
+    """Let the scenario decide an attempt's outcome, then start its method."""
     behaviour = behaviour_of(attempt)
     edit.record_event(attempt)
     subject = Subject(

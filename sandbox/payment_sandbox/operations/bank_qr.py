@@ -1,4 +1,4 @@
-"""QR requests, and the orders that scans create."""
+"""QR requests, and orders created by scans."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import SCANNED_BY, behaviour_of
 from payment_sandbox.methods.common import ISSUERS
-from payment_sandbox.operations.attempts import begin_attempt, why_unavailable
+from payment_sandbox.operations.attempts import begin_attempt, unavailable_reason
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
@@ -61,7 +61,7 @@ def _check_amounts(data: Mapping[str, Any], in_form: Sequence[Violation]) -> lis
     if data.get("amount_changeable", False):
         return list(_bounds(data.get("amount"), data.get("amount_min"), data.get("amount_max")))
     violations = [
-        Violation(key, "is only possible when amount_changeable is true")
+        Violation(key, "requires amount_changeable to be true")
         for key in ("amount_min", "amount_max")
         if key in data
     ]
@@ -104,7 +104,7 @@ def scan(
         if existing is not None:
             return edit.epoch.find_order(existing)
         request = edit.qr_request(qr_id)
-        unavailable = why_unavailable(edit.settings, SCANNED_BY)
+        unavailable = unavailable_reason(edit.settings, SCANNED_BY)
         if unavailable is not None:
             raise Invalid([Violation("payment_method", unavailable.why)])
         request, settled_cents = request.scanned(amount_cents, now=edit.now)

@@ -42,7 +42,7 @@ def act_as_merchant(
 def _record(
     project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
 ) -> Order:
-    """Run an operation with an action as its cause; record the action if it succeeds."""
+    """Run an operation with an action as its cause; record the action on success."""
     journal, real_at = project.epoch.journal, project.services.real.wall_now()
     action_id = journal.next_id("action")
     with with_cause(action_id):

@@ -1,4 +1,4 @@
-"""Cancelling an order before any money has moved."""
+"""Cancellation of orders before any money has moved."""
 
 from payment_sandbox.operations.steps import move_both
 from payment_sandbox.orders.order import Order
@@ -16,7 +16,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
     """
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
-        why = why_not_cancellable(order)
+        why = uncancellable_reason(order)
         if why is not None:
             raise OrderNotCancellable(why)
         if order.is_open:
@@ -26,8 +26,8 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
     return order
 
 
-def why_not_cancellable(order: Order) -> str | None:
-    """Return the reason why an order cannot be cancelled; None if it can be."""
+def uncancellable_reason(order: Order) -> str | None:
+    """Return the reason against a cancellation; None if the order is cancellable."""
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
@@ -51,8 +51,8 @@ def why_not_cancellable(order: Order) -> str | None:
 
 def _void(edit: Edit, order: Order) -> None:
     attempt = order.last_transaction
-    assert attempt is not None, "the order is cancellable"
-    assert attempt.authorization is not None, "the order is cancellable"
+    assert attempt is not None, "the order must be cancellable"
+    assert attempt.authorization is not None, "the order must be cancellable"
     attempt.authorization = attempt.authorization.void_rest(now=edit.now)
     move_both(edit, order, attempt, Trigger.CANCEL)
 

@@ -1,4 +1,4 @@
-"""Checks that a well-formed order is payable: an available method, and the fields that it needs."""
+"""Checks whether a well-formed order is payable: an available method, and the method's fields."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -7,7 +7,7 @@ from typing import Any, Final
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common import AttemptDraft, Method, Terms
-from payment_sandbox.operations.attempts import available, is_usable, why_unavailable
+from payment_sandbox.operations.attempts import available, is_usable, unavailable_reason
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, WORD_LENGTH_MAX, Violation
 from payment_sandbox.projects.settings import Settings
 
@@ -41,7 +41,7 @@ def _check_transaction(
     name = requested.get("payment_method")
     if name is None:
         return []  # reported by the form
-    unavailable = why_unavailable(settings, name)
+    unavailable = unavailable_reason(settings, name)
     if unavailable is not None:
         allowed = _usable(data, in_form, settings, available(settings))
         violation = Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)
@@ -102,7 +102,7 @@ def _suggest_name(violation: Violation, name: str, settings: Settings) -> Violat
 def _usable(
     data: Mapping[str, Any], violations: Sequence[Violation], settings: Settings, names: Sequence[str]
 ) -> list[str]:
-    """List the methods that this merchant can use for this order."""
+    """List the usable methods for this order."""
     return [
         name
         for name in names

@@ -21,7 +21,7 @@ def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, A
 
     schema = json_schema(ScenarioForm, {"settings": settings})
     name = schema["$defs"]["When"]["properties"]["payment_method"]
-    # Aliases are allowed, too, so editors may suggest these names but must accept others.
+    # Editors may suggest these names, but must accept others, because aliases are allowed.
     name["items"] = {"anyOf": [{"enum": list(methods)}, {"type": "string"}]}
     return schema
 

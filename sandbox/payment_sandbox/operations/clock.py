@@ -1,4 +1,4 @@
-"""Control of a project's clock: freeze it, run it, set it forward or advance it event by event."""
+"""Control of a project's clock: freeze, run, set forward, or advance event by event."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,7 +27,7 @@ def advance_clock(
         return advance(project, None, next_only=aim["until"] == "next", limits=limits)
     if "by" in aim:
         return advance(project, Period.parse(aim["by"]).after, limits=limits)
-    return advance(project, _to(aim["to"], "to"), limits=limits)
+    return advance(project, _advance_to(aim["to"], "to"), limits=limits)
 
 
 def catch_up(project: Project) -> None:
@@ -45,11 +45,11 @@ def change_clock(
         The advance. Mode and rate change even if a limit stopped it early.
 
     Raises:
-        Invalid: the time is before now; nothing changes.
+        Invalid: the time is in the past; nothing changes.
         ClockBusy: an advance is running.
     """
     # The advance also runs the events due now, so that a change of mode does not skip them.
-    aim = _to(now, "now") if now is not None else _stay
+    aim = _advance_to(now, "now") if now is not None else _stay_at_now
     result = advance(project, aim, limits=FORWARD_LIMITS)
     with project.edit() as edit:
         running = None if mode is None else mode != FROZEN
@@ -60,15 +60,19 @@ def change_clock(
     return result
 
 
-def _stay(now: datetime) -> datetime:
+def _stay_at_now(now: datetime) -> datetime:
     return now
 
 
-def _to(moment: datetime, path: str) -> Aim:
+def _advance_to(moment: datetime, path: str) -> Aim:
     def forward(now: datetime) -> datetime:
         if moment < now:
             raise Invalid(
-                [Violation(path, f"is in the past: time only moves forward, and it is {now.isoformat()}")]
+                [
+                    Violation(
+                        path, f"is in the past: the clock only moves forward, and it is now {now.isoformat()}"
+                    )
+                ]
             )
         return moment
 

@@ -1,7 +1,7 @@
-"""Coverage: the outcomes, webhooks and refusals that a shop has handled, out of all possible cases.
+"""Coverage: the outcomes, webhooks and refusals handled by a shop, out of all possible cases.
 
-A case counts if it occurred in a run and the review has no open finding about it. Cases that a person played
-by hand, such as with "What if …", are listed apart: they do not show that the shop reaches them by itself.
+A case is covered once it has occurred without an open finding of the review. Cases played by hand, such as
+with "What if …", are listed separately: they do not prove that the shop covers them by itself.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ SCREENED_OUT, SCREENED_LATE = "declined by screening", "screening took time"
 REFUNDED, REFUNDED_IN_PART, REFUND_FAILED = "refunded", "refunded in part", "refund failed"
 STORED, CHARGED_AGAIN, CHARGE_FAILED = "card stored", "stored card charged", "stored card declined"
 
-TAKEN_BY_HAND: Final[Mapping[str, Sequence[str]]] = {
+OUTCOMES_BY_ACTION: Final[Mapping[str, Sequence[str]]] = {
     "capture": (CAPTURED, CAPTURED_IN_PART),
     "void": (VOIDED,),
     "refund": (REFUNDED, REFUNDED_IN_PART, REFUND_FAILED),
@@ -42,8 +42,8 @@ DELIVERED: Final = "delivered"
 CONTROL_RULES: Final = ("CTL-",)
 
 
-class Met(NamedTuple):
-    """A cell of the coverage matrix."""
+class CellKey(NamedTuple):
+    """The key of a cell in the coverage matrix."""
 
     group: str
     subject: str
@@ -51,7 +51,7 @@ class Met(NamedTuple):
 
 
 def _decidable_actors(method: str) -> frozenset[str]:
-    """List the actors of a method that a scenario decides: customer, screening, processor, credit."""
+    """List the actors of a method decided by scenarios: customer, screening, processor, credit."""
     return frozenset().union(*BY_NAME[method].capabilities.outcomes)
 
 
@@ -78,32 +78,31 @@ def refusal_rules() -> list[str]:
     return sorted(rule for rule in rules if rule and not rule.startswith(CONTROL_RULES))
 
 
-class CaseMet(NamedTuple):
-    """The places that met a case: ids of orders or refused requests, or names of tests."""
+class Occurrences(NamedTuple):
+    """The occurrences of a case: ids of orders or refused requests, or names of tests."""
 
     right: Sequence[str] = ()
     wrong: Sequence[str] = ()  # with an open finding of the review
     by_hand: Sequence[str] = ()
 
 
-NEVER: Final = CaseMet()
-HOW: Final = CaseMet._fields
-RIGHT, WRONG, BY_HAND = HOW
+UNCOVERED: Final = Occurrences()
+RATINGS: Final = Occurrences._fields
+RIGHT, WRONG, BY_HAND = RATINGS
 
 
-def met_by(project: Project, findings: Iterable[Finding]) -> dict[Met, CaseMet]:
-    """Return the cells that a project has met, judged by the findings of its review."""
-    state, judged = project.epoch.state, _collect_evidence(project, findings)
+def covered_cells(project: Project, findings: Iterable[Finding]) -> dict[CellKey, Occurrences]:
+    """Return the covered cells of a project, judged by the findings of its review."""
+    state, evidence = project.epoch.state, _collect_evidence(project, findings)
     name = state.scenario.name
-    places: dict[Met, dict[str, dict[str, None]]] = {
-        Met(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in state.rule_uses
+    places: dict[CellKey, dict[str, dict[str, None]]] = {
+        CellKey(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in state.rule_uses
     }
-    cases = chain(
-        _met_outcomes(project, judged), _met_webhooks(project, judged), _met_refusals(project, judged)
-    )
-    for met, how, where in cases:
-        places.setdefault(met, {}).setdefault(how, {})[where] = None
-    return {met: CaseMet(*(list(each.get(how, ())) for how in HOW)) for met, each in places.items()}
+    finders = (_outcome_cells, _webhook_cells, _refusal_cells)
+    cases = chain.from_iterable(find(project, evidence) for find in finders)
+    for key, rating, where in cases:
+        places.setdefault(key, {}).setdefault(rating, {})[where] = None
+    return {key: Occurrences(*(list(each.get(one, ())) for one in RATINGS)) for key, each in places.items()}
 
 
 class _Evidence(NamedTuple):
@@ -113,10 +112,10 @@ class _Evidence(NamedTuple):
     by_hand: Container[tuple[str | None, str]]  # ids of orders, each with an action
 
     def order(self, order: Order, outcome: str = "") -> str:
-        """Return how an order met a case: right, wrong or by hand."""
+        """Rate an order's handling of a case: right, wrong or by hand."""
         if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
             return WRONG
-        done = (CREATED, *(action for action, outcomes in TAKEN_BY_HAND.items() if outcome in outcomes))
+        done = (CREATED, *(action for action, outcomes in OUTCOMES_BY_ACTION.items() if outcome in outcomes))
         return BY_HAND if any((order.id, action) in self.by_hand for action in done) else RIGHT
 
 
@@ -129,36 +128,36 @@ def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidenc
     )
 
 
-MetAt = Iterator[tuple[Met, str, str]]
-"""Met cells: the cell, how it was met, and the id of an order or a request."""
+FoundCells = Iterator[tuple[CellKey, str, str]]
+"""Covered cells: the key, the rating, and the id of an order or a request."""
 
 
-def _met_outcomes(project: Project, judged: _Evidence) -> MetAt:
+def _outcome_cells(project: Project, evidence: _Evidence) -> FoundCells:
     for order in project.epoch.store.orders_newest_first():
         for attempt in order.transactions if not order.is_refund else ():
             for outcome in _outcomes(order, attempt):
-                yield Met(METHOD, attempt.method, outcome), judged.order(order, outcome), order.id
+                yield CellKey(METHOD, attempt.method, outcome), evidence.order(order, outcome), order.id
 
 
-def _met_webhooks(project: Project, judged: _Evidence) -> MetAt:
+def _webhook_cells(project: Project, evidence: _Evidence) -> FoundCells:
     variations, settings = webhook_coverage_checks(), project.settings.as_mapping()
     for delivery in project.epoch.store.deliveries():
         order = project.epoch.store.order(delivery.order_id)
-        how = judged.order(order) if order is not None else RIGHT
+        rating = evidence.order(order) if order is not None else RIGHT
         if delivery.state is DeliveryState.DELIVERED and not delivery.is_lost:
-            yield Met(WEBHOOK, DELIVERED, ""), how, delivery.order_id
-        met = (name for name, is_met in variations.items() if is_met(delivery, settings))
-        yield from ((Met(WEBHOOK, name, ""), how, delivery.order_id) for name in met)
+            yield CellKey(WEBHOOK, DELIVERED, ""), rating, delivery.order_id
+        names = (name for name, covers in variations.items() if covers(delivery, settings))
+        yield from ((CellKey(WEBHOOK, name, ""), rating, delivery.order_id) for name in names)
 
 
-def _met_refusals(project: Project, judged: _Evidence) -> MetAt:
+def _refusal_cells(project: Project, evidence: _Evidence) -> FoundCells:
     for entry in project.epoch.journal.unmasked():
         if entry.rule is not None:
-            yield Met(REFUSAL, entry.rule, ""), WRONG if entry.id in judged.wrong else RIGHT, entry.id
+            yield CellKey(REFUSAL, entry.rule, ""), WRONG if entry.id in evidence.wrong else RIGHT, entry.id
 
 
 def _outcomes(order: Order, attempt: Transaction) -> Iterator[str]:
-    if _is_untouched(attempt):
+    if _has_not_begun(attempt):
         return
     possible = possible_outcomes(attempt.method)
     for part in _outcome_finders(attempt.method):
@@ -167,12 +166,12 @@ def _outcomes(order: Order, attempt: Transaction) -> Iterator[str]:
         yield from (outcome for outcome, holds in _refund_outcomes(order).items() if holds)
 
 
-def _is_untouched(attempt: Transaction) -> bool:
+def _has_not_begun(attempt: Transaction) -> bool:
     return attempt.is_open and not attempt.credited_cents and "screening" not in attempt.plan
 
 
 Outcomes = Mapping[str, bool]
-"""Outcomes of payments, and whether a payment has reached each."""
+"""Outcomes of payments, and whether a payment has reached them."""
 
 
 def _plain_outcomes(attempt: Transaction) -> Outcomes:
@@ -252,13 +251,13 @@ def _refund_outcomes(order: Order) -> Outcomes:
 
 
 def enabled_methods(project: Project) -> list[str]:
-    """List the methods that a shop has enabled, in their usual order; empty if all are enabled."""
+    """List the methods enabled by a shop, in the usual order; empty if all are enabled."""
     chosen = project.settings.payment_methods
     return [] if set(chosen) == set(NAMES) else [name for name in NAMES if name in chosen]
 
 
-Cells = Mapping[Met, CaseMet]
-"""Met cells, each with the ids of orders or the names of tests."""
+Cells = Mapping[CellKey, Occurrences]
+"""Covered cells, with the ids of orders or the names of tests."""
 
 
 class CoverageGroup(NamedTuple):
@@ -266,61 +265,64 @@ class CoverageGroup(NamedTuple):
 
     group: str
     title: str
-    cells: Mapping[str, CaseMet]  # by outcome; without places if never met
+    cells: Mapping[str, Occurrences]  # by outcome; empty occurrences if uncovered
 
     @property
-    def met(self) -> int:
-        """The number of cells that the shop handled correctly."""
+    def covered(self) -> int:
+        """The number of covered cells."""
         return sum(bool(cell.right) for cell in self.cells.values())
 
     @property
     def missing(self) -> list[str]:
-        """The outcomes that never occurred."""
+        """The uncovered outcomes."""
         return [name for name, cell in self.cells.items() if not cell.right and not cell.wrong]
 
     @property
     def wrong(self) -> list[str]:
-        """The outcomes that the shop only handled wrongly."""
+        """The outcomes with mistakes only."""
         return [name for name, cell in self.cells.items() if cell.wrong and not cell.right]
 
 
 class Matrix(NamedTuple):
-    """The matrix of a suite, or of a project."""
+    """The coverage matrix of a suite or a project."""
 
     methods: list[CoverageGroup]
     others: list[CoverageGroup]
-    is_chosen: bool  # whether the rows are the enabled methods, rather than the used ones
+    is_chosen: bool  # whether the rows are the enabled methods rather than the used methods
 
     @property
     def percent(self) -> float:
-        """The percentage of the methods' outcomes that the shop handled correctly."""
+        """The percentage of covered cells among the payment methods."""
         cells = sum(len(row.cells) for row in self.methods)
-        return 100 * sum(row.met for row in self.methods) / cells if cells else 0.0
+        return 100 * sum(row.covered for row in self.methods) / cells if cells else 0.0
 
 
-def build_matrix(met: Cells, enabled: Iterable[str]) -> Matrix:
-    """Build the matrix for the enabled methods, or else for the used methods."""
-    used = {one.subject for one in met if one.group == METHOD}
+def build_matrix(cells: Cells, enabled: Iterable[str]) -> Matrix:
+    """Build the matrix for the enabled methods; for the used methods if all are enabled."""
+    used = {one.subject for one in cells if one.group == METHOD}
     chosen = set(enabled)
-    methods = [_method(name, met) for name in NAMES if name in (chosen or used)]
-    return Matrix(methods, [row for row in _others(met) if row.cells], bool(chosen))
+    methods = [_method(name, cells) for name in NAMES if name in (chosen or used)]
+    return Matrix(methods, [row for row in _other_groups(cells) if row.cells], bool(chosen))
 
 
-def _method(name: str, met: Cells) -> CoverageGroup:
+def _method(name: str, cells: Cells) -> CoverageGroup:
     return CoverageGroup(
         METHOD,
         name,
-        {outcome: met.get(Met(METHOD, name, outcome), NEVER) for outcome in possible_outcomes(name)},
+        {
+            outcome: cells.get(CellKey(METHOD, name, outcome), UNCOVERED)
+            for outcome in possible_outcomes(name)
+        },
     )
 
 
-def _others(met: Cells) -> list[CoverageGroup]:
+def _other_groups(cells: Cells) -> list[CoverageGroup]:
     webhooks = {
-        outcome: met.get(Met(WEBHOOK, outcome, ""), NEVER)
+        outcome: cells.get(CellKey(WEBHOOK, outcome, ""), UNCOVERED)
         for outcome in (DELIVERED, *webhook_coverage_checks())
     }
-    refusals = {rule: met.get(Met(REFUSAL, rule, ""), NEVER) for rule in refusal_rules()}
-    rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}
+    refusals = {rule: cells.get(CellKey(REFUSAL, rule, ""), UNCOVERED) for rule in refusal_rules()}
+    rules = {f"{one.subject}, {one.what}": cells[one] for one in sorted(cells) if one.group == RULE}
     return [
         CoverageGroup(WEBHOOK, "webhooks", webhooks),
         CoverageGroup(REFUSAL, "refusals", refusals),
@@ -328,14 +330,14 @@ def _others(met: Cells) -> list[CoverageGroup]:
     ]
 
 
-def met_of(group: str, title: str, what: str) -> Met:
+def cell_key(group: str, title: str, what: str) -> CellKey:
     """Return the cell of an outcome in a row."""
     if group == METHOD:
-        return Met(METHOD, title, what)
+        return CellKey(METHOD, title, what)
     scenario, _, rule = what.partition(", ")
-    return Met(group, scenario, rule)
+    return CellKey(group, scenario, rule)
 
 
 def coverage(project: Project, findings: Iterable[Finding]) -> Matrix:
     """Build the matrix of a project, judged by the findings of its review."""
-    return build_matrix(met_by(project, findings), enabled_methods(project))
+    return build_matrix(covered_cells(project, findings), enabled_methods(project))

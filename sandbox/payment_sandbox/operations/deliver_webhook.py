@@ -58,7 +58,7 @@ class PreparedAttempt(NamedTuple):
 
     @property
     def reply(self) -> Reply | None:
-        """The decided outcome, if any."""
+        """The decided outcome; None if the attempt must be sent."""
         return self.effect.reply
 
     def are_parallel(self, *, over_network: bool) -> bool:
@@ -69,7 +69,7 @@ class PreparedAttempt(NamedTuple):
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
-    """Prepare an attempt; return None if nothing is to be sent now. This changes state only to postpone.
+    """Prepare an attempt; return None if nothing needs to be sent now. Only a postponement changes state.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
@@ -165,9 +165,9 @@ def _is_over(delivery: Delivery, queued: QueuedDelivery) -> bool:
 def record_attempt(
     project: Project, epoch: Epoch, prepared: PreparedAttempt, reply: Reply, *, is_copy: bool = False
 ) -> None:
-    """Record an attempt and schedule a retry if needed; a copy needs none.
+    """Record an attempt, and schedule a retry if needed; copies need no retry.
 
-    Webhooks that a ``swap`` has deferred until now are sent.
+    This also sends the webhooks deferred until now by a ``swap``.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
@@ -215,15 +215,15 @@ def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: d
 
 
 def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
-    """Prepare an attempt for storage: mask secrets, and cut long bodies."""
+    """Prepare an attempt for storage: mask secrets, and truncate long bodies."""
     request = masking.record(attempt.request)
     body = request.body[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
-    reply = _cut(masking.record(attempt.reply), attempt.reply)
+    reply = _truncate(masking.record(attempt.reply), attempt.reply)
     return attempt._replace(request=request._replace(body=body), reply=reply)
 
 
-def _cut(masked: Reply, stored: Reply) -> Reply:
-    """Cut the texts of a masked reply; cutting before masking could leave part of a secret."""
+def _truncate(masked: Reply, stored: Reply) -> Reply:
+    """Truncate the texts of a masked reply; before masking, a part of a secret could remain."""
     error, traceback = masked.error, masked.traceback
     if error is not None and stored.error is not None:
         error = cut_text(error, stored.error, ERROR_LENGTH_MAX)
@@ -233,7 +233,7 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
 
 
 def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
-    """Return the effect on the next attempt: faults first, then the rehearsal; none with overrides."""
+    """Return the effect on the next attempt: from faults, then from the rehearsal; none with overrides."""
     if queued.is_changed:
         return NO_EFFECT
     state = epoch.state
@@ -294,7 +294,7 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
 
 
 def redeliver(project: Project, delivery_id: str, changed: ResendChanges = UNCHANGED) -> Delivery:
-    """Make one more attempt now, even if the delivery has ended (CTL-22).
+    """Make another attempt now, even if the delivery has ended (CTL-22).
 
     The attempt skips the queue, and this call waits for the response. The outcome of a
     ``changed`` attempt does not affect the state of the delivery.
@@ -322,7 +322,7 @@ def resend_later(project: Project, delivery_id: str, changed: ResendChanges, aft
     """
     delivery = find_delivery(project, delivery_id)
     if changed.body is not None and project.masking.text(changed.body) != changed.body:
-        message = f"must not contain {SECRETS} if it is sent later, because it is stored until then"
+        message = f"must not contain {SECRETS} if sent later, because it is stored until then"
         raise Invalid([Violation("body", message)])
     with project.edit() as edit:
         edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))

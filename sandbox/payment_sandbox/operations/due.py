@@ -1,4 +1,4 @@
-"""Handlers of scheduled commands: whether each applies, whether it is obsolete, and its effect.
+"""Handlers of scheduled commands: their conditions, their obsolescence, and their effects.
 
 A handler checks the current state, so commands are never unscheduled.
 """
@@ -34,11 +34,11 @@ class CommandHandler(Protocol):
     """The behaviour of one kind of command."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether the command has an effect if it is due now."""
+        """Whether the command would have an effect now."""
         ...
 
     def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether the command is obsolete: it can never have an effect again."""
+        """Whether the command is obsolete, because it can no longer have an effect."""
         ...
 
     def run(self, edit: Edit, command: Any) -> None:
@@ -50,7 +50,7 @@ class PageExpiry:
     """The expiry of a hosted payment page."""
 
     def applies(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
-        """Whether the order is open without money in transit, which would end it with its attempt (A21)."""
+        """Whether the order is open without money in transit; with money, it ends with its attempt (A21)."""
         order = epoch.store.order(command.order_id)
         if order is None or not order.is_open:
             return False
@@ -150,7 +150,7 @@ class PlannedAction:
         return _has_ended(epoch, command)
 
     def run(self, edit: Edit, command: Perform) -> None:
-        """Perform the action that the scenario planned."""
+        """Perform the action planned by the scenario."""
         perform_on_attempt(edit, command.order_id, command.transaction_id, command.action)
 
 
@@ -158,7 +158,7 @@ class DeliveryAttempt:
     """A retry of a webhook, or a delayed first attempt."""
 
     def applies(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
-        """Whether the webhook is pending and this attempt has not been made by hand."""
+        """Whether the webhook is pending, and no manual attempt has replaced this attempt."""
         delivery = epoch.store.delivery(command.delivery_id)
         return (
             delivery is not None
@@ -167,7 +167,7 @@ class DeliveryAttempt:
         )
 
     def is_over(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
-        """Whether the webhook was delivered or has failed, or this attempt was already made."""
+        """Whether the webhook has been delivered or failed, or this attempt has been made."""
         return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: AttemptDelivery) -> None:
@@ -213,7 +213,7 @@ def _attempt(epoch: Epoch, command: Any) -> Transaction | None:
 
 
 def _has_ended(epoch: Epoch, command: Any) -> bool:
-    """Whether the attempt has ended; an expired one can still receive money."""
+    """Whether the attempt has ended; an expired attempt can still receive money."""
     attempt = _attempt(epoch, command)
     return attempt is None or not (attempt.is_open or attempt.status == TransactionStatus.EXPIRED)
 

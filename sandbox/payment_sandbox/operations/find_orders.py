@@ -1,4 +1,4 @@
-"""Search for orders of a project."""
+"""The search for orders of a project."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,7 @@ class OrderFilter(NamedTuple):
     sort: str | None = None  # one of SORTS; None: newest first
 
     def matches(self, order: Order) -> bool:
-        """Whether an order meets the conditions, except ``before``; ``text`` must be folded."""
+        """Whether an order meets all conditions except ``before``; ``text`` must be folded."""
         return (
             self.status in (None, order.status)
             and (self.method is None or self.method in methods_of(order))
@@ -82,7 +82,7 @@ def _texts(order: Order) -> str:
 
 
 def _amounts(order: Order) -> list[str]:
-    """Spell an order's amount in the usual formats: €1.05, 1,05, €1,234.50 and 1234.50."""
+    """Format an order's amount in the usual notations: €1.05, 1,05, €1,234.50 and 1234.50."""
     plain = f"€{order.amount_cents // 100}.{order.amount_cents % 100:02}"
     return [plain, plain.replace(".", ","), euros(order.amount_cents)]
 

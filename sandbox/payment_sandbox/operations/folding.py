@@ -1,4 +1,4 @@
-"""Folding of long histories: consecutive similar steps become one row."""
+"""Folding of long histories: consecutive similar steps are shown as one row."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 from payment_sandbox.operations.history import SHOP, TimelineEntry
 from payment_sandbox.operations.reasons import attempt_number, webhook_of
 
-ALIKE_MIN: Final = 3  # attempts that are folded
+ALIKE_MIN: Final = 3  # folded attempts
 WEBHOOK: Final = ("webhook", "webhook-response")
 ALL_OF: Final = {1: "", 2: " of both"}
 BLOCKS_MIN: Final = 3
@@ -17,7 +17,7 @@ FOLDED: Final = "folded"
 
 
 def fold(happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
-    """Fold attempts that failed in the same way, even of interleaved webhooks, and repeated exchanges."""
+    """Fold attempts with the same failure, even of interleaved webhooks, and repeated exchanges."""
     rows = [
         row
         for is_attempt, run in groupby(happenings, lambda each: each.kind in WEBHOOK)
@@ -27,7 +27,7 @@ def fold(happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
 
 
 def _fold_attempts(run: list[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Fold the end of a run of attempts, in which every webhook failed repeatedly, to one row."""
+    """Fold the repeated failures at the end of a run of attempts to one row."""
     begin = _begin_of_failures(run)
     tail = run[begin:]
     later = [each for each in tail if each.kind == "webhook" and attempt_number(each) > 1]
@@ -42,7 +42,7 @@ def _fold_attempts(run: list[TimelineEntry]) -> Iterator[TimelineEntry]:
 
 
 def _begin_of_failures(run: list[TimelineEntry]) -> int:
-    """Return the index from which all attempts of a run failed with the same answer."""
+    """Return the index of the first of the last attempts with the same failure."""
     last = _answer(run)
     for index in range(len(run) - 1, -1, -1):
         step = run[index]
@@ -53,7 +53,7 @@ def _begin_of_failures(run: list[TimelineEntry]) -> int:
 
 
 def _is_answered(step: TimelineEntry) -> bool:
-    """Whether the step is an attempt with a separate step for the answer; a lost attempt has none."""
+    """Whether the step is an attempt with a separate answer step, which a lost attempt lacks."""
     return step.kind == "webhook" and not step.lost
 
 
@@ -90,7 +90,7 @@ def _interval(later: list[TimelineEntry]) -> str:
 
 
 def _fold_blocks(happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Fold consecutive equal exchanges: the first in full, the others as a count."""
+    """Fold consecutive equal exchanges to the first exchange and a count of the others."""
     at = 0
     while at < len(happenings):
         size, times = _longest_repetition(happenings, at)

@@ -1,4 +1,4 @@
-"""The history of a project: one list of happenings with sender, receiver and cause, causes first."""
+"""The history of a project: a list of entries with sender, receiver and cause, causes first."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -52,10 +52,10 @@ EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 
 
 class TimelineEntry(NamedTuple):
-    """A message or change in the history; ``cause`` is the id of an earlier happening.
+    """A message or change in the history; ``cause`` is the id of an earlier entry.
 
     ``status`` is an HTTP status, or the new status of an order or attempt. ``failed`` marks refused, lost and
-    declined happenings, ``lost`` those that a fault withheld from the receiver. ``duration_ms`` is the
+    declined entries, ``lost`` entries withheld from the receiver by a fault. ``duration_ms`` is the
     shop's response time to a webhook.
     """
 
@@ -77,7 +77,7 @@ class TimelineEntry(NamedTuple):
 
 
 def short_path(path: str) -> str:
-    """Shorten a path: without long ids, and without the order in paths below an order."""
+    """Shorten a path by long ids, and by the order in paths below an order."""
     bare = UUID.sub("…", path)
     if bare == OF_ORDER or not bare.startswith(OF_ORDER):
         return bare
@@ -85,7 +85,7 @@ def short_path(path: str) -> str:
 
 
 def as_mapping(happening: TimelineEntry) -> dict[str, Any]:
-    """Convert a happening to plain data with the field names of the API."""
+    """Convert an entry to plain data with the field names of the API."""
     return {NAMES.get(name, name): value for name, value in as_plain(happening).items()}
 
 
@@ -133,13 +133,13 @@ def history(epoch: Epoch, order_id: str | None = None) -> list[TimelineEntry]:
     """
     about = _related_ids(epoch, order_id) if order_id is not None else None
     happenings = [
-        happening for happening in _all(epoch, about) if about is None or happening.order_id in about
+        happening for happening in _all_entries(epoch, about) if about is None or happening.order_id in about
     ]
-    return sorted(happenings, key=place_of)
+    return sorted(happenings, key=sort_key)
 
 
-def place_of(happening: TimelineEntry) -> tuple[datetime, int]:
-    """Return the sort key of a happening; records of one edit share the real time, so ids break ties."""
+def sort_key(happening: TimelineEntry) -> tuple[datetime, int]:
+    """Return the sort key of an entry; records of one edit share the real time, so ids break ties."""
     return happening.real_at, number_in(happening.id)
 
 
@@ -148,7 +148,7 @@ def _related_ids(epoch: Epoch, order_id: str) -> Ids:
     return frozenset((order.id, *(refund.refund_id for refund in order.refunds)))
 
 
-def _all(epoch: Epoch, about: Ids | None) -> Iterator[TimelineEntry]:
+def _all_entries(epoch: Epoch, about: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
     for entry in journal.entries(lambda entry: about is None or entry.order_id in about, with_bodies=False):
         yield from _exchange(entry)
@@ -213,7 +213,7 @@ def _outcomes(statuses: Iterable[ReachedStatus]) -> dict[str | None, str]:
 
 def _action(taken: PerformedAction, order: Order | None, outcome: str | None) -> Iterator[TimelineEntry]:
     words = PHRASES.get(taken.action, taken.action).format_map({"payment_method": "", **taken.how})
-    sender, receiver = _between(taken, order)
+    sender, receiver = _sender_and_receiver(taken, order)
     reason = taken.how.get("reason")
     yield TimelineEntry(
         taken.id,
@@ -246,7 +246,7 @@ def _action(taken: PerformedAction, order: Order | None, outcome: str | None) ->
         )
 
 
-def _between(taken: PerformedAction, order: Order | None) -> tuple[str, str]:
+def _sender_and_receiver(taken: PerformedAction, order: Order | None) -> tuple[str, str]:
     """Return sender and receiver of an action; customers confirm payments at their bank."""
     if taken.actor == CUSTOMER:
         if taken.action in (RETURN, ASK):
@@ -258,7 +258,7 @@ def _between(taken: PerformedAction, order: Order | None) -> tuple[str, str]:
 
 
 def _statuses(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
-    """Yield status changes; an order and its attempt share a happening if both reach the status at once."""
+    """Yield status changes; an order and its attempt share an entry if both reach the status at once."""
     orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
     for item in statuses:
         is_order = item.payment_method is None
@@ -352,7 +352,7 @@ def _webhook_response(
 
 
 def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
-    """Yield start and end of each attempt; concurrent copies share both, to keep their order stable."""
+    """Yield start and end of each attempt; concurrent copies share both, for a stable order."""
     at_once: list[list[tuple[int, datetime, datetime]]] = []
     for attempt in delivery.attempts:
         begun, number = attempt.real_at, attempt.number

@@ -1,4 +1,4 @@
-"""An order's history for people: calls in words, reasons, mistakes, and the shop's beliefs."""
+"""An order's history in words: calls, reasons, mistakes, and the shop's beliefs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ MISSING: Final = "missing"  # an expected step that did not occur
 
 
 class Belief(NamedTuple):
-    """The status of an order that the shop read last, and the actual status.
+    """The last status that the shop read of an order, and the actual status.
 
     The first belief comes from the response to the creation.
     """
@@ -76,10 +76,10 @@ def _call_in_words(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> list[Ti
 
 
 def describe_call(entry: JournalEntry) -> str:
-    """Describe a known call in words; return an empty text for other calls."""
+    """Describe a known call in words; empty for other calls."""
     _, collection, *place = [*entry.path.strip("/").split("/"), ""]
     if collection == CODES and entry.method == "POST":
-        return _with_amount("makes a QR code", entry)
+        return _with_amount("creates a QR code", entry)
     if collection != ORDERS:
         return ""
     # The collections below the order, as in /v1/orders/<id>/transactions/<id>/captures/
@@ -96,14 +96,14 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
 
 
 def convert_cents(text: str) -> str:
-    """Convert the cents in a text to euros."""
+    """Convert amounts in cents in a text to euros."""
     return CENTS.sub(lambda match: euros(int(match[1])), text)
 
 
 def _mark_mistakes(
     happenings: Iterable[TimelineEntry], findings: Sequence[Finding]
 ) -> Iterator[TimelineEntry]:
-    """Mark the happenings that show a mistake, and add a note where the shop did not read the order."""
+    """Mark the entries with a mistake, and add a note for each missing read of the order."""
     unread = {each for finding in findings if finding.rule == UNREAD for each in finding.shown_by}
     wrong = {each for finding in findings for each in finding.shown_by} - unread
     for happening in happenings:
@@ -139,7 +139,7 @@ def _words(entry: JournalEntry) -> str:
 
 
 def refusal(entry: JournalEntry) -> str:
-    """Return the full sentence of a refusal, with amounts in euros; empty without a refusal."""
+    """Return the sentence of a refusal, with amounts in euros; empty without a refusal."""
     return convert_cents((entry.error() or "").partition(": ")[2])
 
 
@@ -156,7 +156,7 @@ def status_in(entry: JournalEntry) -> str | None:
 
 
 class _Change(NamedTuple):
-    """A status that the shop has read or the order has reached."""
+    """A status read by the shop or reached by the order."""
 
     real_at: datetime
     number: int  # of the record; records of one edit have the same time
@@ -173,7 +173,7 @@ def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
     service = (
         str(order.status) if order is not None and not reached else None
     )  # the journal has dropped all statuses
-    for change in sorted([*_reads(epoch, order_id), *reached]):
+    for change in sorted([*_read_changes(epoch, order_id), *reached]):
         shop, service = (change.status, service) if change.is_read else (shop, change.status)
         if shop is not None and service is not None and (not rows or rows[-1][2:] != (shop, service)):
             rows.append(Belief(change.at, change.real_at, shop, service))
@@ -186,7 +186,7 @@ def _status_lines(epoch: Epoch, order_id: str) -> Iterator[_Change]:
             yield _Change(reached.real_at, number_of(reached), reached.at, False, reached.status)
 
 
-def _reads(epoch: Epoch, order_id: str) -> Iterator[_Change]:
+def _read_changes(epoch: Epoch, order_id: str) -> Iterator[_Change]:
     for entry in _calls(epoch, order_id):
         is_changed = entry.fault is not None and entry.fault.changes_response
         status = _read_status(entry) if not is_changed else None

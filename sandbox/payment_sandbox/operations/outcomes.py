@@ -1,4 +1,4 @@
-"""Recipes for the outcomes of payments: for each, an order and the steps to the outcome."""
+"""Recipes for the outcomes of payments: an order, and the steps to the outcome."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -69,18 +69,18 @@ PLAYED: Final[Mapping[str, OutcomeSteps]] = {
 
 
 def playable_outcomes(project: Project, method: str) -> list[str]:
-    """List the outcomes of payments with a method that can be played in the project's mode."""
+    """List the playable outcomes of payments with a method in the project's mode."""
     is_live = project.settings.mode == LIVE
     if not is_live and not BY_NAME[method].capabilities.testable:
         return []
-    impossible = set(_impossible(method, is_live=is_live))
+    impossible = set(_unplayable(method, is_live=is_live))
     return [
         outcome for outcome in possible_outcomes(method) if outcome in PLAYED and outcome not in impossible
     ]
 
 
-def _impossible(method: str, *, is_live: bool) -> Iterator[str]:
-    """Yield the outcomes that cannot be played with a method."""
+def _unplayable(method: str, *, is_live: bool) -> Iterator[str]:
+    """Yield the outcomes of a method that cannot be played."""
     capabilities = BY_NAME[method].capabilities
     if not _payment(method):
         yield EXPIRED  # the payment is authorized at once

@@ -1,4 +1,4 @@
-"""Reasons of the steps of an order: manual actions, rules of the scenario, retries and copies."""
+"""Reasons for an order's steps: manual actions, scenario rules, retries and copies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ def attempt_number(happening: TimelineEntry) -> int:
 
 
 def with_reasons(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Yield the happenings; the label of an unusual step ends with the reason."""
+    """Yield the entries, with the reason at the end of the label of unusual steps."""
     about = frozenset(each.order_id for each in happenings)
     actions = {taken.id: taken for taken in epoch.journal.actions(about)}
     seen: set[tuple[str, int]] = set()

@@ -1,4 +1,4 @@
-"""Recipes for test orders in the states that a shop must handle."""
+"""Recipes for test orders in all states relevant to a shop."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 
 class RecipeStep(NamedTuple):
-    """A step of an actor; the step of the clock is an expiry."""
+    """A step of an actor; the clock's step is an expiry."""
 
     actor: str
     action: str
@@ -60,7 +60,7 @@ class Recipe(NamedTuple):
     mode: str | None = None  # required mode; None: any
 
     def creation(self, name: str, **fields: Any) -> Json:
-        """Build the body that creates the order."""
+        """Build the body of the creation."""
         return {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **self.order, **fields}
 
 
@@ -69,17 +69,17 @@ def part_of(amount_cents: Cents) -> Cents:
     return max(1, amount_cents // 2)
 
 
-def _by(payment_method: str, **more: Any) -> Json:
+def _with_method(payment_method: str, **more: Any) -> Json:
     return {"transactions": [{"payment_method": payment_method, **more}]}
 
 
-def _later(email: str) -> Json:
+def _pay_later_order(email: str) -> Json:
     customer = {**NOOR, "email_address": f"{email}@shop.example"}
-    return {**_by("pay-later-a"), "customer": customer, "order_lines": list(LINES)}
+    return {**_with_method("pay-later-a"), "customer": customer, "order_lines": list(LINES)}
 
 
-CARD: Final = _by("credit-card")
-MANUAL: Final = _by("credit-card", capture_mode="manual", expiration_period="P7D")
+CARD: Final = _with_method("credit-card")
+MANUAL: Final = _with_method("credit-card", capture_mode="manual", expiration_period="P7D")
 PAYS: Final = RecipeStep(CUSTOMER, "pay")
 CREDITS: Final = RecipeStep(BANK, "credit")
 EXPIRES: Final = RecipeStep(CLOCK, "expire")
@@ -97,33 +97,33 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     "withdrawn": Recipe("an order that the shop cancels", CARD, (RecipeStep(MERCHANT, "cancel"),)),
     "expired": Recipe(
         "an order that expires unpaid; moves the clock by a minute",
-        _by("credit-card", expiration_period="PT1M"),
+        _with_method("credit-card", expiration_period="PT1M"),
         (EXPIRES,),
     ),
     "refund": Recipe("a paid order that is refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund"))),
     "refund-part": Recipe(
         "a paid order, half of it refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund", is_part=True))
     ),
-    "transfer": Recipe("a bank transfer that arrives", _by("bank-transfer"), (CREDITS,), LIVE),
+    "transfer": Recipe("a bank transfer that arrives", _with_method("bank-transfer"), (CREDITS,), LIVE),
     "transfer-part": Recipe(
         "a bank transfer of half the amount",
-        _by("bank-transfer"),
+        _with_method("bank-transfer"),
         (CREDITS._replace(is_part=True),),
         LIVE,
     ),
     "transfer-late": Recipe(
         "a bank transfer that arrives after the order has expired; moves the clock by a minute",
-        _by("bank-transfer", expiration_period="PT1M"),
+        _with_method("bank-transfer", expiration_period="PT1M"),
         (EXPIRES, CREDITS),
         LIVE,
     ),
-    "screening-declined": Recipe("a customer declined by the screening", _later("declined")),
-    "screening-slow": Recipe("a customer whose screening takes time", _later("needs-time")),
+    "screening-declined": Recipe("a customer declined by the screening", _pay_later_order("declined")),
+    "screening-slow": Recipe("a customer whose screening takes time", _pay_later_order("needs-time")),
 }
 
 
 def playable(mode: str) -> dict[str, Recipe]:
-    """Return the recipes that a mode supports, by name."""
+    """Return the recipes supported by a mode, by name."""
     return {name: recipe for name, recipe in RECIPES.items() if recipe.mode in (None, mode)}
 
 
@@ -143,11 +143,11 @@ def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
 def follow(project: Project, recipe: Recipe, order: Order) -> Order:
     """Perform the steps of a recipe on an order."""
     for step in recipe.steps:
-        _do(project, order, step)
+        _perform(project, order, step)
     return project.find_order(order.id)
 
 
-def _do(project: Project, order: Order, step: RecipeStep) -> None:
+def _perform(project: Project, order: Order, step: RecipeStep) -> None:
     amount_cents = part_of(order.amount_cents) if step.is_part else None
     if step.actor == CLOCK:
         expire(project, order)

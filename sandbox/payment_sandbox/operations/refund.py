@@ -1,4 +1,4 @@
-"""Refunds, which are order-like records of their own."""
+"""Refunds, which are stored as separate orders."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.kernel.sharing import NOTHING
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, REFUND
-from payment_sandbox.operations.attempts import play_out
+from payment_sandbox.operations.attempts import decide_outcome
 from payment_sandbox.orders.lines import LineQuantity
 from payment_sandbox.orders.order import Order, RefundEntry
 from payment_sandbox.orders.refunds import PlannedRefund, plan_refund
@@ -50,7 +50,7 @@ def refund(
         record = edit.add(_record(edit, order, paid, planned, data.get("description")))
         entry = RefundEntry(record.id, planned.amount_cents, planned.quantities)
         order.refunds = (*order.refunds, entry)
-        play_out(edit, record, record.transactions[0], [paid.method, paid.payment_method])
+        decide_outcome(edit, record, record.transactions[0], [paid.method, paid.payment_method])
         restore_refundable(edit, record)
     return RefundResult(record, planned.warning)
 

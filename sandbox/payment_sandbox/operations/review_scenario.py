@@ -1,4 +1,4 @@
-"""Warnings about a scenario: rules that never match, and outcomes that test mode does not support."""
+"""Warnings about a scenario: rules that never match, and outcomes unsupported by test mode."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -29,7 +29,7 @@ CUSTOMER_KEYS: Final = tuple(CUSTOMER_FIELDS)
 
 
 class AttemptKind(NamedTuple):
-    """A kind of attempt that a rule can match: a method, the name used for it, and its outcome keys."""
+    """A kind of attempt to match: a method, its name in the request, and its outcome keys."""
 
     method: Method
     name: str
@@ -48,21 +48,21 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
 
 
 def review_scenario(scenario: Scenario) -> list[Violation]:
-    """Return a warning for each part without effect; the scenario still works."""
+    """Return a warning for each part without effect; the scenario is usable anyway."""
     settings = read_settings(dict(scenario.settings), Settings())
     warnings: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
         kinds = _attempt_kinds(rule, settings)
-        warnings += _unreachable(index, rule, kinds, scenario, settings)
-        warnings += _ineffective(index, rule, kinds, settings)
+        warnings += _find_unreachable(index, rule, kinds, scenario, settings)
+        warnings += _find_ineffective(index, rule, kinds, settings)
         if settings.is_test and not rule.when.refund:
-            warnings += _untestable(index, rule, kinds)
-    warnings += _late_webhooks(scenario)
+            warnings += _find_live_only(index, rule, kinds)
+    warnings += _find_late_webhooks(scenario)
     return warnings
 
 
 def _attempt_kinds(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
-    """List the kinds of attempts that a rule can decide."""
+    """List the kinds of attempts decided by a rule."""
     return [kind for kind in _kinds(rule.when, settings) if _applies(rule, kind)]
 
 
@@ -77,10 +77,10 @@ def _applies(rule: ScenarioRule, kind: AttemptKind) -> bool:
     return outcome_applies(rule.then, kind.words, kind.method.capabilities.screenings)
 
 
-def _unreachable(
+def _find_unreachable(
     index: int, rule: ScenarioRule, kinds: list[AttemptKind], scenario: Scenario, settings: Settings
 ) -> Iterator[Violation]:
-    """Find rules that match no attempt, or only attempts that an earlier rule decides."""
+    """Find rules without matches, or with matches that an earlier rule decides."""
     if not kinds:
         known = sorted(
             {word for kind in _kinds(rule.when, settings) for word in kind.words & {*DECIDING_KEYS}}
@@ -97,7 +97,7 @@ def _unreachable(
             return
 
 
-def _ineffective(
+def _find_ineffective(
     index: int, rule: ScenarioRule, kinds: list[AttemptKind], settings: Settings
 ) -> Iterator[Violation]:
     """Find outcome keys and conditions without effect on any of the attempts."""
@@ -106,7 +106,7 @@ def _ineffective(
     for word in rule.then:
         if kinds and word not in known:
             yield Violation(f"{path}.then.{word}", "has no effect on these attempts", sorted(known))
-    yield from _impossible(path, when)
+    yield from _find_impossible(path, when)
     for key in when.customer.keys() - set(CUSTOMER_KEYS):
         nearest = nearest_word(key, CUSTOMER_KEYS)
         problem = f"is not a customer field{did_you_mean(nearest)}"
@@ -117,7 +117,7 @@ def _ineffective(
         yield Violation(f"{path}.when.payment_method", f"names {names}, which the settings disable")
 
 
-def _impossible(path: str, when: When) -> Iterator[Violation]:
+def _find_impossible(path: str, when: When) -> Iterator[Violation]:
     """Find conditions that no attempt can meet."""
     if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
         yield Violation(f"{path}.when.amount", "matches no amount; the smallest is 1")
@@ -125,7 +125,7 @@ def _impossible(path: str, when: When) -> Iterator[Violation]:
         yield Violation(f"{path}.when.attempt", "matches no refund: a refund is always attempt 1")
 
 
-def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
+def _find_late_webhooks(scenario: Scenario) -> Iterator[Violation]:
     for index, rule in enumerate(scenario.webhooks):
         for before, earlier in enumerate(scenario.webhooks[:index]):
             if earlier.status in (None, rule.status) and earlier.attempt in (None, rule.attempt):
@@ -136,7 +136,7 @@ def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
 
 
 def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind]) -> bool:
-    """Whether the earlier rule decides every attempt that the later rule could decide."""
+    """Whether the earlier rule decides all attempts of the later rule."""
     first, then = earlier.when, rule.when
     return (
         first.refund == then.refund
@@ -181,7 +181,7 @@ def _highest(amounts: AmountRange) -> float:
     return min(*bounds, float("inf") if amounts.lt is None else amounts.lt - 1)
 
 
-def _untestable(index: int, rule: ScenarioRule, kinds: list[AttemptKind]) -> Iterator[Violation]:
+def _find_live_only(index: int, rule: ScenarioRule, kinds: list[AttemptKind]) -> Iterator[Violation]:
     """Find rules that need ``mode: live``."""
     untestable = {kind.name for kind in kinds if not _plays_out(rule, kind)}
     named = rule.when.payment_methods is not None

@@ -1,4 +1,4 @@
-"""The application of a payment method's steps to an order."""
+"""Applies a payment method's steps to an order."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -57,14 +57,14 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
         attempt.reason = step.reason
     if step.customer_message:
         attempt.customer_message = step.customer_message
-    _follow(edit, order, attempt, step._replace(trigger=trigger))
+    _move_order(edit, order, attempt, step._replace(trigger=trigger))
     if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
         _authorize(edit, order, attempt)
     if trigger in SUCCESSES:
         _end_other_attempts(edit, order, attempt)
 
 
-def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
+def _move_order(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     """Move the order along with its attempt.
 
     A hosted order waits for a success, because the customer can choose again after a failure.
@@ -78,7 +78,7 @@ def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
 
 
 def _end_other_attempts(edit: Edit, order: Order, paid: Transaction) -> None:
-    """Cancel the other attempts and void the rest of their authorizations: an order is paid once (A45).
+    """Cancel the other attempts and void their remaining authorizations: an order is paid once (A45).
 
     Other attempts are open only if a late bank transfer pays the order.
     """

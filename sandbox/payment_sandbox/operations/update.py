@@ -27,7 +27,7 @@ def update(
 
     Raises:
         Invalid: lists all violations; nothing changes.
-        OrderNotUpdatable: the customer has acted, so amount and order_lines are final.
+        OrderNotUpdatable: the customer has acted, so that amount and order_lines are final.
     """
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
@@ -63,14 +63,14 @@ def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -
         and order.customer is not None
         and requested.get("customer") == reduce_customer(order.customer)
     ):
-        del requested["customer"]  # the reduced customer of a response, so the hidden fields stay
+        del requested["customer"]  # the reduced customer of a response; the hidden fields remain unchanged
     return {name: value for name, value in requested.items() if value != now.get(name)}
 
 
 def _check(
     edit: Edit, order: Order, changed: Mapping[str, Any], violations: Sequence[Violation]
 ) -> list[Violation]:
-    """Check that the changed order could still be paid with its method."""
+    """Check whether the changed order is payable with its method."""
     attempt = order.last_transaction
     if order.is_refund or changed.keys().isdisjoint(PAYABILITY):
         return []

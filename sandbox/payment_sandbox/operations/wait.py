@@ -9,7 +9,7 @@ from payment_sandbox.projects.project import Project
 
 
 class WaitTimedOut(Refusal):
-    """The wait timed out before its conditions held."""
+    """The wait timed out before all conditions held."""
 
     rule = "CTL-26"
 
@@ -19,12 +19,12 @@ class WaitTimedOut(Refusal):
 
 
 class Condition(NamedTuple):
-    """A condition to wait for: a function that reads a value, and a test of that value."""
+    """A condition to wait for: a function that reads a value, and a predicate."""
 
     read: Callable[[Project], Any]
     holds: Callable[[Any], bool]
     name: str
-    order_id: str | None = None  # set if only events of this order can change it
+    order_id: str | None = None  # only events of this order can change the value; empty for any
 
 
 def order_status(order_id: str, status: str) -> Condition:
@@ -37,7 +37,7 @@ def order_status(order_id: str, status: str) -> Condition:
 
 
 def await_webhook_answer(order_id: str) -> Condition:
-    """Wait for a response to a webhook of this order, whatever its status."""
+    """Wait for a response of any status to a webhook of this order."""
 
     def answers(project: Project) -> list[int]:
         return [
@@ -51,7 +51,7 @@ def await_webhook_answer(order_id: str) -> Condition:
 
 
 def idle() -> Condition:
-    """Wait until nothing is due now and no webhook is in flight."""
+    """Wait until no event is due and no webhook is in flight."""
 
     def is_idle(project: Project) -> bool:
         epoch = project.epoch

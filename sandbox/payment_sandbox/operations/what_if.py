@@ -1,11 +1,11 @@
-"""What if …: replays of an order, each with one variation that a shop should handle."""
+"""What if …: replays of an order with one variation each."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.agenda import dues_of
+from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.history import PAGES_OF_BANKS
@@ -49,14 +49,14 @@ def replay_with(
 ) -> Order:
     """Create a copy of an order from its original ``body``, and play a variation on it.
 
-    If the variation is an expiry, the copy gets the shortest period, to avoid other events.
+    For an expiry, the copy gets the shortest period, to avoid other events.
 
     Raises:
         Invalid: the variation is unknown.
         Refusal: the new order does not allow it.
     """
     effect, attempt = _effect(name), order.last_transaction
-    replayed = create(_expiring_soon(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
+    replayed = create(_with_short_expiry(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
     if replayed.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
         act(project, replayed.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
     if effect is WALKS_AWAY:
@@ -80,7 +80,7 @@ def _effect(name: str) -> VariationEffect | None:
     return known[name].effect
 
 
-def _expiring_soon(body: Mapping[str, Any]) -> Json:
+def _with_short_expiry(body: Mapping[str, Any]) -> Json:
     """Change a body so that the page and the first attempt expire soon."""
     soon = {"expiration_period": SHORTEST}
     attempts = body.get("transactions") or []
@@ -88,8 +88,8 @@ def _expiring_soon(body: Mapping[str, Any]) -> Json:
 
 
 def expire(project: Project, order: Order) -> None:
-    """Advance the clock to the last expiry of an order, and no further."""
-    ends = [due.at for due in dues_of(project.epoch, order) if due.item.kind in EXPIRIES]
+    """Advance the clock exactly to the last expiry of an order."""
+    ends = [due.at for due in entries_of(project.epoch, order) if due.item.kind in EXPIRIES]
     if ends:
         advance_clock(project, {"to": max(ends)})
 
@@ -103,8 +103,8 @@ def _capture_in_parts(project: Project, order: Order) -> None:
 def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
     """Pay an order with an effect on its webhooks; its rule takes precedence over all existing rules.
 
-    The rule names the order, so it affects no other webhooks. It ends with the order, even if the server
-    crashes or if slow webhooks delay these beyond the end of this call.
+    The rule names the order, so that it affects no other webhooks. The rule ends with the order, even if the
+    server crashes, or if the webhooks are slower than this call.
     """
     rule = {"when": {"order_id": order_id, "attempt": 1}, "then": dict(effect)}
     if effect:

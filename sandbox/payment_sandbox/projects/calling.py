@@ -1,4 +1,4 @@
-"""The caller that causes a change: a client's call, or none for an automatic change.
+"""The caller behind a change: a client's call, or none for an automatic change.
 
 A thread works for one caller at a time. The caller is the only context variable; all other context is passed
 as arguments.
@@ -56,19 +56,21 @@ class TrackedRequest:
 
 
 class Caller:
-    """The call for which a thread works."""
+    """The call that a thread works for."""
 
     __slots__ = ("cause", "delivers", "held", "outer", "tracked")
 
     def __init__(self) -> None:
-        self.outer = _CALLER.get()  # the caller that the thread returns to
+        self.outer = _CALLER.get()  # the enclosing caller of the thread
         self.tracked: TrackedRequest | None = None
         self.cause: str | None = None  # the id of a journal record
         self.held: DeferredDeliveries | None = None  # webhooks that wait for the response
-        self.delivers: Outbox | None = None  # set while a handler has one of its webhooks, and may call back
+        self.delivers: Outbox | None = (
+            None  # set while a handler processes one of its webhooks, and may call back
+        )
 
     def begin_waiting(self) -> None:
-        """Let other calls run while this one waits."""
+        """Let other calls run while this call waits."""
         if self.outer is not None:
             self.outer.begin_waiting()
 
@@ -88,7 +90,7 @@ def caller() -> Caller:
 
 @contextmanager
 def as_caller(client: Caller) -> Iterator[None]:
-    """Work for a caller inside."""
+    """Work for a caller in the context."""
     token = _CALLER.set(client)
     try:
         yield
@@ -104,14 +106,14 @@ def _derived_caller() -> Caller:
 
 
 def with_cause(record_id: str) -> AbstractContextManager[None]:
-    """Attribute the changes made inside to a journal record."""
+    """Attribute changes in the context to a journal record."""
     inner = _derived_caller()
     inner.cause = record_id
     return as_caller(inner)
 
 
 def during_delivery(outbox: "Outbox") -> AbstractContextManager[None]:
-    """Mark the calls made inside as callbacks of a webhook of this outbox."""
+    """Mark calls in the context as callbacks of a webhook of this outbox."""
     inner = _derived_caller()
     inner.delivers = outbox
     return as_caller(inner)

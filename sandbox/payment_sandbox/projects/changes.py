@@ -1,4 +1,4 @@
-"""Changes by clients in an epoch, which a return to an earlier moment would undo."""
+"""Changes by clients in an epoch, which a return to an earlier moment would discard."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class ChangeCounter:
         self.moment = Moment(self.moment.changes + len(names), self.moment.attempts + attempts)
 
     def since(self, moment: Moment) -> list[str]:
-        """Name the changes since a moment, oldest first; beyond a limit, the earliest are only counted."""
+        """Name the changes since a moment, oldest first; beyond a limit, the oldest are only counted."""
         count = self.moment.changes - moment.changes
         named = list(self._newest)[-count:] if count else []
         more = [f"{count - len(named)} earlier changes"] if count > len(named) else []

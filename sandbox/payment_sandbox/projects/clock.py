@@ -30,7 +30,7 @@ class ClockStart(NamedTuple):
         """Read ``running``, ``frozen`` or ``frozen@2027-01-01T00:00:00Z``.
 
         Raises:
-            Invalid: the text has another form.
+            Invalid: the text has a different form.
         """
         expected = "must be running, frozen, or frozen@ with a time, such as frozen@2027-01-01T00:00:00Z"
         if text in (RUNNING, FROZEN):
@@ -56,7 +56,7 @@ class Clock(NamedTuple):
 
     @classmethod
     def started(cls, real: RealTime, at: datetime, mode: str) -> "Clock":
-        """Start a clock that shows ``at`` now."""
+        """Start a clock at the time ``at``."""
         return cls(real, at, real.monotonic_seconds(), mode == RUNNING)
 
     @property
@@ -85,7 +85,7 @@ class Clock(NamedTuple):
         )
 
     def ahead_by(self, real_seconds: float) -> "Clock":
-        """Return a clock that has run for this much more real time."""
+        """Return a clock advanced by this much real time."""
         return self._replace(anchor_seconds=self.anchor_seconds - real_seconds)
 
     def real_seconds_until(self, moment: datetime) -> float | None:

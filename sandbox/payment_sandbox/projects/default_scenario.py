@@ -16,7 +16,7 @@ def default_document() -> dict[str, Any]:
     """Build the document from the methods' trigger values; methods with equal triggers share a rule."""
     return {
         "name": DEFAULT,
-        "description": "Customers and banks wait for you; some e-mail addresses and amounts cause failures.",
+        "description": "Customers and banks wait for calls; some email addresses and amounts cause failures.",
         "rules": [*_rules(), *(_rule(trigger, refund=True) for trigger in REFUND.capabilities.triggers)],
     }
 

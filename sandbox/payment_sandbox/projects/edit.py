@@ -1,6 +1,6 @@
 """An edit, the unit of work: planned on copies, committed to the store, applied in memory, then published.
 
-If anything fails before it is applied, nothing has changed: no record, no agenda entry, no rule use and no
+If an edit fails before it is applied, nothing has changed: no record, no agenda entry, no rule use and no
 identifier.
 """
 
@@ -37,7 +37,7 @@ IfMatch = Callable[[str], bool]
 
 
 class Edit:
-    """Copies of records to change, and the effects of the changes; created by ``Project.edit``."""
+    """Copies of records, and the effects of their changes; created by ``Project.edit``."""
 
     def __init__(self, epoch: Epoch, now: datetime, caller: Caller) -> None:
         self.epoch = epoch
@@ -69,7 +69,7 @@ class Edit:
 
     @property
     def terms(self) -> Terms:
-        """The parts of the project that payment methods may use."""
+        """The parts of the project for payment methods."""
         return self.epoch.terms(self.now, self.settings, self.ids)
 
     def order(self, order_id: str) -> Order:
@@ -84,7 +84,7 @@ class Edit:
         return order
 
     def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
-        """Return a copy of an order to edit, unless the order has changed since the merchant read it.
+        """Return a copy of an order to edit, if the order is unchanged since the merchant's last read.
 
         Raises:
             Unknown: the project has no such order.
@@ -158,7 +158,7 @@ class Edit:
         self._deliveries[delivery.id] = delivery
 
     def send(self, delivery_id: str) -> None:
-        """Send a webhook now, unless it was dropped to make room for newer webhooks."""
+        """Send a webhook now; a no-op for a webhook dropped to make room for newer ones."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
@@ -170,7 +170,7 @@ class Edit:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed))
 
     def finish_job(self, queued: QueuedDelivery) -> None:
-        """Mark the job of a webhook as finished for all servers: no further attempt is needed now."""
+        """Mark the job of a webhook as finished for all servers."""
         if queued.job:
             self.finished_jobs.append(queued.job)
 
@@ -184,21 +184,21 @@ class Edit:
         return bool(deferred)
 
     def note_scan_form(self, form_id: str, order_id: str) -> None:
-        """Record the order that a form of the QR page created."""
+        """Record the order created by a form of the QR page."""
         self._scan_forms[form_id] = order_id
 
     def record_action(
         self, action: Action, via: str, order_id: str | None, transaction_id: str | None = None, **how: Any
     ) -> None:
-        """Record an action; it is the cause of the statuses that this edit reaches."""
+        """Record an action as the cause of the statuses reached by this edit."""
         self.records.record_action(action, via, self.now, order_id, transaction_id, how)
 
     def record_choice(self, kind: str, before: Mapping[str, Any]) -> None:
-        """Record the settings or the scenario that this edit replaces."""
+        """Record the settings or the scenario replaced by this edit."""
         self.records.record_choice(kind, before, self.now)
 
     def agenda_event(self, due: Due[Command]) -> None:
-        """Record a due event; it is the cause of the statuses that this edit reaches."""
+        """Record a due event as the cause of the statuses reached by this edit."""
         self.records.agenda_event(due, self.now)
 
     def publish(self, kind: str, /, **data: Any) -> None:
@@ -286,18 +286,18 @@ class Edit:
 
     @property
     def newest_created(self) -> Order | None:
-        """The order or refund that the edit creates, if any."""
+        """The order or refund created by the edit; None without one."""
         newest = next(reversed([order_id for order_id in self.orders if order_id in self._created]), None)
         return self.orders[newest] if newest is not None else None
 
     @property
     def newest_qr_request(self) -> QrRequest | None:
-        """The QR request that the edit creates or changes, if any."""
+        """The QR request created or changed by the edit; None without one."""
         return next(reversed(self._qr_requests.values()), None)
 
     @property
     def created_count(self) -> int:
-        """The number of orders that the edit creates."""
+        """The number of orders created by the edit."""
         return len(self._created)
 
     def _drop_unchanged(self) -> None:
@@ -307,7 +307,7 @@ class Edit:
                 del self.orders[order_id]
 
     def _note_changes(self) -> None:
-        """Name the changes of this edit, unless the clock made them, and count webhook attempts."""
+        """Name the changes of this edit, except changes by the clock, and count webhook attempts."""
         if not self.finished:
             self._changes = [*self._changed_records(), *self._changed_state()]
         for item in self._deliveries.values():
@@ -315,7 +315,7 @@ class Edit:
             self._attempts += len(item.attempts) > (0 if stored is None else len(stored.attempts))
 
     def _changed_records(self) -> Iterator[str]:
-        """Name the orders, QR requests and resends that this edit creates or changes."""
+        """Name the orders, QR requests and resends created or changed by this edit."""
         actions = " and ".join(self.records.actions)
         for order_id, order in self.orders.items():
             kind = "refund" if order.is_refund else "order"
@@ -329,7 +329,7 @@ class Edit:
                 yield f"a webhook of order {command.order_id[:NAME_LENGTH]} (to be resent)"
 
     def _changed_state(self) -> Iterator[str]:
-        """Name the settings, scenario and faults that this edit changes."""
+        """Name the settings, scenario and faults changed by this edit."""
         before, after = self.epoch.state, self.state
         if after.base_settings is not before.base_settings:
             old, new = before.base_settings.as_mapping(), after.base_settings.as_mapping()
@@ -385,7 +385,7 @@ class Edit:
         return not (any(change[:5]) or self.finished or has_jobs) and self.state is self.epoch.state
 
     def _with_others(self, change: ChangeSet) -> ChangeSet:
-        """Add the data for other servers: the webhooks to send, and the time of the next due entry."""
+        """Add the data for other servers: webhooks to send, and the time of the next due entry."""
         sequence = self.epoch.timeline.sequence + len(change.dues)
         self.to_send = [
             queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
@@ -410,7 +410,7 @@ class Edit:
         return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
     def _webhooks_needed(self) -> Iterator[tuple[str, str]]:
-        """Yield the orders that need a webhook, each with the status to report."""
+        """Yield the orders that need a webhook, with the statuses to report."""
         for order_id in self._created:
             status = self.orders[order_id].status
             if status != OrderStatus.NEW:

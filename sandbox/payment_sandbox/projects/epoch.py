@@ -1,4 +1,4 @@
-"""An epoch: everything in a project that a reset discards, in one object."""
+"""An epoch: all data of a project that a reset discards."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ TIDY_AT_LEAST: Final = 1000
 
 
 class State(NamedTuple):
-    """The small part of an epoch that each edit replaces as a whole."""
+    """The state of an epoch that edits replace as a whole."""
 
     base_settings: Settings
     settings: Settings  # including those of the active scenario
@@ -79,7 +79,7 @@ class State(NamedTuple):
 
 
 class FailedCommand(NamedTuple):
-    """A due command that failed, with its error; it is not retried."""
+    """A failed due command, which is not retried, and its error."""
 
     due: Due[Command]
     error: str
@@ -89,7 +89,7 @@ class Epoch:
     """Records, agenda, clock, webhooks and journal of a project between two resets.
 
     Its parts change only in ``Edit.apply``, with the project's state lock held. Readers take a reference to
-    an epoch and no lock; writers compare it with ``project.epoch`` to check that it is current.
+    an epoch and no lock; writers compare the epoch with ``project.epoch`` to check that it is current.
     """
 
     def __init__(self, number: int, state: State, store: Store, events: Events) -> None:
@@ -110,7 +110,7 @@ class Epoch:
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
-        self.advances = 0  # finished advances; each change of the clock counts as one
+        self.advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has requested a stop of the current advance
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
@@ -175,7 +175,7 @@ class Epoch:
         return request
 
     def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
-        """Return the parts of the project that payment methods may use; an edit passes its own versions."""
+        """Return the parts of the project for payment methods; an edit passes its own versions."""
         settings = settings or self.state.settings
         return Terms(
             now,
@@ -192,7 +192,7 @@ class Epoch:
         return f"{order.id[:8]}-{order.version}{self.state.settings.presentation}{number}"
 
     def counters(self, state: State, ids: Ids, sequence: int, now: datetime) -> Counters:
-        """Return the counters that a durable store saves in addition to records."""
+        """Return the counters saved by a durable store in addition to records."""
         return Counters(
             now=now,
             clock_mode=state.clock.mode,

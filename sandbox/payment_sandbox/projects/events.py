@@ -17,7 +17,7 @@ TOO_LONG: Final = "(too long to repeat)"
 
 
 GLOBAL_KINDS: Final = ("reset", "restored")
-"""The kinds of event that concern every order."""
+"""The kinds of events about all orders."""
 
 Build = Callable[[], Mapping[str, Any]]
 """Builds the data of an event."""
@@ -72,7 +72,7 @@ class MaskedFacts(Mapping[str, Any]):
 
 
 class _WaitGroup:
-    """A group of threads that wait for the same events, with the number of the newest such event."""
+    """A group of threads waiting for the same events, and the number of the newest such event."""
 
     __slots__ = ("condition", "count", "number")
 
@@ -83,9 +83,9 @@ class _WaitGroup:
 
 
 class Events:
-    """The newest events of a project, with wake-ups for the threads that wait for the next event.
+    """The newest events of a project, and the wake-up of threads waiting for the next event.
 
-    Secrets are masked when an event is read, because most events never are.
+    Secrets are masked on reading, because most events are never read.
     """
 
     def __init__(self, masking: Masking | None = None) -> None:
@@ -132,7 +132,7 @@ class Events:
         self._add(kind, _shorten(data))
 
     def publish_lazily(self, kind: str, build: Build) -> None:
-        """Add an event with expensive, rarely read data; no thread waits for such an event."""
+        """Add an event with expensive, rarely read data, which no thread waits for."""
         self._add(kind, {}, build)
 
     def add_remote(self, kind: str, data: Mapping[str, Any]) -> None:
@@ -155,10 +155,10 @@ class Events:
         with self._changed:
             self.is_ended = True
             self._wake()
-            self._listeners.clear()  # they may reference the project
+            self._listeners.clear()  # the listeners may reference the project
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Register a listener, which is called at each event; it must return at once."""
+        """Register a listener to call at each event; the listener must return at once."""
         with self._changed:
             self._listeners.append(listener)
 

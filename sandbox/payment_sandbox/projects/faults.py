@@ -17,7 +17,7 @@ FORM: Final = FaultsForm()
 
 
 class Use(NamedTuple):
-    """The number of requests that match a fault, and the times of recent requests under a rate limit."""
+    """The number of matching requests, and the times of recent requests under a rate limit."""
 
     asked: int = 0
     recent: tuple[datetime, ...] = ()
@@ -55,7 +55,7 @@ class Faults(NamedTuple):
         return cls(faults, webhooks, document, (Use(),) * len(faults))
 
     def carried_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
-        """Carry over the uses of rules that existed ``before``; the rules in ``fresh`` start at zero."""
+        """Carry over the uses of existing rules from ``before``; the rules in ``fresh`` start at zero."""
         rules, old = self.document.get("faults", []), list(before.document.get("faults", []))
         uses = []
         for rule in rules:
@@ -102,11 +102,11 @@ class Faults(NamedTuple):
 
     @property
     def active(self) -> int:
-        """The number of rules that can still apply: a fault with ``nth`` is spent after its last request."""
+        """The number of unspent rules: a fault with ``nth`` is spent after its last request."""
         return len(self.webhooks) + sum(not self.is_spent(index) for index in range(len(self.faults)))
 
     def is_spent(self, index: int) -> bool:
-        """Whether a request fault has passed the last of its ``nth`` requests."""
+        """Whether the last of a request fault's ``nth`` requests has passed."""
         nth = self.faults[index].nth
         return nth is not None and self.uses[index].asked >= max(nth)
 
@@ -146,7 +146,7 @@ NO_FAULTS: Final = Faults.read({})
 
 
 def _count_against_limit(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:
-    """Count a request against the rate limit, in sandbox time; requests over the limit do not count."""
+    """Count a request against the rate limit, in sandbox time; refused requests do not count."""
     recent = tuple(moment for moment in use.recent if limit.period.after(moment) > now)
     if len(recent) >= limit.requests:
         return use._replace(recent=recent), True

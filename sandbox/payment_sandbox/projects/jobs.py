@@ -51,8 +51,8 @@ class Jobs:
     def take(self, until: datetime | None, before: datetime | None, next_run: NextRun) -> Job | None:
         """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
 
-        Without either, no job is due: jobs alone do not prolong an advance. The job is rescheduled until the
-        calendar ends; ``next_run`` may skip runs.
+        If both are None, no job is due: jobs alone do not prolong an advance. The job is rescheduled until
+        the calendar ends; ``next_run`` may skip runs.
         """
         limits = [limit for limit in (until, before) if limit is not None]
         if not limits or not self._jobs:

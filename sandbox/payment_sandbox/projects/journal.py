@@ -28,16 +28,14 @@ JOURNAL_BODY_BYTES: Final = 16_384
 HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
-MASKING_MARGIN: Final = (
-    600  # characters stored beyond a cut, so that masking sees a secret at the cut as a whole
-)
+MASKING_MARGIN: Final = 600  # characters stored beyond a cut, so that masking recognizes a secret at the cut
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
 ERROR_STATUS_MIN: Final = 400
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
-ASK: Final = "ask"  # the customer's browser calls the shop
+ASK: Final = "ask"  # a call of the shop by the customer's browser
 
 
 def as_plain(record: Any) -> dict[str, Any]:
@@ -46,7 +44,7 @@ def as_plain(record: Any) -> dict[str, Any]:
 
 
 def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
-    """Drop the headers with keys, which a journal must not store."""
+    """Drop the headers with keys, which must not be stored."""
     stored = [
         (name, value[: HEADER_VALUE_MAX + MASKING_MARGIN])
         for name, value in headers
@@ -76,7 +74,7 @@ Cut = TypeVar("Cut", str, bytes)
 
 
 def cut_text(masked: Cut, stored: Cut, length_max: int) -> Cut:
-    """Cut a masked text; if the stored text was cut, drop its end, which may contain part of a secret."""
+    """Cut a masked text; if the stored text was cut, drop its end, where a secret may be incomplete."""
     if len(stored) < length_max + MASKING_MARGIN:
         return masked[:length_max]
     return masked[: min(length_max, max(0, len(masked) - MASKING_MARGIN))]
@@ -161,7 +159,7 @@ class JournalEntry(NamedTuple):
         try:
             error = json.loads(self.response)["error"]
             return f"{error['type']}: {error['value']}"
-        except (ValueError, LookupError, TypeError, RecursionError):  # made by a fault, or cut
+        except (ValueError, LookupError, TypeError, RecursionError):  # from a fault, or cut
             return None
 
     def without_bodies(self) -> "JournalEntry":
@@ -184,7 +182,7 @@ class PerformedAction(NamedTuple):
 
 
 class ReachedStatus(NamedTuple):
-    """A status that an order has reached or, with ``payment_method``, one of its attempts.
+    """A status reached by an order or, with ``payment_method``, by one of its attempts.
 
     ``cause`` is the id of the request, action or agenda event behind it.
     """
@@ -200,7 +198,7 @@ class ReachedStatus(NamedTuple):
 
 
 class AgendaEvent(NamedTuple):
-    """An agenda entry that has run, such as an expiry; actions and webhooks have other records."""
+    """An executed agenda entry, such as an expiry; actions and webhooks have other records."""
 
     id: str
     order_id: str
@@ -223,7 +221,7 @@ class Failure(NamedTuple):
 
 
 class RecordedDecision(NamedTuple):
-    """The decision of a scenario for an attempt; after a restart, only its explanation."""
+    """A scenario's decision for an attempt; after a restart, only the explanation."""
 
     id: str
     transaction_id: str
@@ -250,7 +248,7 @@ class ConfigurationChange(NamedTuple):
 ENTRIES_MAX: Final = 10_000
 CHOICES_MAX: Final = 1000
 NOT_REPLAYED: Final = ("name", "webhook_url", "forward_to")
-"""The settings that a replay does not copy: a replay has its own name, and sends no webhooks."""
+"""The settings excluded from a replay, which has its own name and sends no webhooks."""
 DIGITS_BELOW: Final = 10**11
 TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
@@ -352,7 +350,7 @@ class Records:
 class Journal:
     """The newest records of each kind, and the number of dropped requests.
 
-    Secrets are masked when a record is read, because most records never are.
+    Secrets are masked on reading, because most records are never read.
     """
 
     def __init__(self, masking: Masking, *, is_stored: bool = False) -> None:
@@ -377,7 +375,7 @@ class Journal:
         self._is_stale = True
 
     def next_id(self, kind: str) -> str:
-        """Draw an id for a record, such as ``request-7``; numbers grow in the order of the starts."""
+        """Draw an id for a record, such as ``request-7``; numbers increase in the order of the starts."""
         return f"{kind}-{_spell(next(self._numbers))}"
 
     def mark(self) -> int:
@@ -416,7 +414,7 @@ class Journal:
 
     @property
     def dropped(self) -> int:
-        """The number of requests that were dropped to make room."""
+        """The number of requests dropped to make room."""
         self._read()
         stored = len(self._earlier.of(JournalEntry)) + len(self._new.of(JournalEntry))
         return self._new.dropped + max(stored - ENTRIES_MAX, 0)
@@ -428,12 +426,12 @@ class Journal:
 
     @property
     def agenda_events(self) -> list[AgendaEvent]:
-        """The agenda entries that have run, oldest first."""
+        """The executed agenda entries, oldest first."""
         return self.of(AgendaEvent)
 
     @property
     def failures(self) -> list[Failure]:
-        """The commands that failed, oldest first, masked."""
+        """The failed commands, oldest first, masked."""
         return [self._masking.record(failure) for failure in self.of(Failure)]
 
     def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
@@ -452,7 +450,7 @@ class Journal:
     def entries(
         self, wanted: EntryFilter | None = None, *, newest_first: bool = False, with_bodies: bool = True
     ) -> Iterator[JournalEntry]:
-        """Yield the wanted entries (default: all), each masked on access.
+        """Yield the selected entries (default: all), masked on access.
 
         Without bodies and headers, masking takes much less time.
         """
@@ -462,7 +460,7 @@ class Journal:
                 yield self._masked(entry.readable() if with_bodies else entry.without_bodies())
 
     def unmasked(self) -> list[JournalEntry]:
-        """Return all entries unmasked, oldest first; pass each text to be shown through ``masked``."""
+        """Return all entries unmasked, oldest first; pass displayed texts through ``masked``."""
         return self.of(JournalEntry)
 
     def masked(self, text: str) -> str:
@@ -503,7 +501,7 @@ class Journal:
                 yield self._masking.record(record)
 
     def requeue(self, records: Sequence[Record]) -> None:
-        """Requeue records that the store failed to save."""
+        """Requeue records after a failed save."""
         self._unstored.extendleft(reversed(records))
 
     def find(self, entry_id: str) -> JournalEntry | None:

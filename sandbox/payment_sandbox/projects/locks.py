@@ -12,8 +12,8 @@ A thread that holds a lock may only acquire locks of a higher rank:
 7. ``EVENTS``: one per project.
 8. ``PACER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
 
-Acquire ``LOADING``, the lock for imports, after all of these, and the locks of pages that are built once (the
-OpenAPI description, the documentation) before.
+Acquire ``LOADING``, the lock for imports, after all of these locks, and the locks of pages that are built
+once (the OpenAPI description, the documentation) before them.
 
 A thread that waits for the network, a receiver or another thread holds no lock except ``ADVANCE``. Tests
 enable ``check_order``, so that a lock acquired out of order fails the test.

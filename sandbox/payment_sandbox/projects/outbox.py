@@ -39,7 +39,7 @@ class QueuedDelivery(NamedTuple):
 
 
 class AwaitedDeliveries:
-    """The deliveries that a caller awaits: all of some orders, and a few further ones that handlers cause.
+    """The deliveries awaited by a caller: all of some orders, and a few more, caused by handlers.
 
     Deliveries caused by the shop's handlers look like deliveries caused by other clients, so their number is
     limited. Without the limit, a caller would wait as long as there is traffic.
@@ -79,7 +79,7 @@ class DeliveryQueue:
     def __init__(self) -> None:
         self._numbers = count(1)
         self.pending: dict[int, QueuedDelivery] = {}  # admitted and not finished, oldest first
-        self._queue: deque[int] = deque()  # may contain numbers that were taken early
+        self._queue: deque[int] = deque()  # may contain numbers of deliveries taken early
         self._queue_of: dict[str, deque[int]] = {}  # by order
         self._first: dict[str, None] = {}  # the orders whose deliveries go first
         self._awaited: list[AwaitedDeliveries] = []
@@ -106,7 +106,7 @@ class DeliveryQueue:
                 self._first[order_id] = None
 
     def take(self) -> int | None:
-        """Take the next number: the oldest of a preferred order, or else the oldest of all."""
+        """Take the next number: the oldest of a preferred order; without one, the oldest of all."""
         while self._first:
             order_id = next(iter(self._first))
             if order_id in self._queue_of:
@@ -158,7 +158,7 @@ class ReleaseResult(NamedTuple):
     """The follow-up to a release of deferred webhooks."""
 
     needs_carrier: bool
-    wakes: bool  # an earlier agenda entry was added in the meantime
+    wakes: bool  # the agenda has got an earlier entry
 
 
 class DeferredDeliveries:
@@ -207,7 +207,7 @@ class Outbox:
             return self._needs_carrier()
 
     def release(self, held: DeferredDeliveries) -> ReleaseResult:
-        """Queue the deferred deliveries, and defer no more; a second call is a no-op."""
+        """Queue the deferred deliveries, and stop deferring; a second call is a no-op."""
         with self._changed:
             numbers, held.numbers = held.numbers, deque()
             wakes, held.wakes = held.wakes, False
@@ -221,7 +221,7 @@ class Outbox:
 
     @contextmanager
     def outside_queue(self, queued: QueuedDelivery) -> Iterator[None]:
-        """Count a delivery that the caller makes outside the queue as in flight."""
+        """Count the caller's delivery outside the queue as in flight."""
         with self._changed:
             self._was_idle = False
             number = self._queue.admit(queued)
@@ -230,7 +230,7 @@ class Outbox:
 
     @contextmanager
     def take_deferred(self, held: DeferredDeliveries) -> Iterator[QueuedDelivery | None]:
-        """Take the next deferred delivery; the caller makes it outside the queue."""
+        """Take the next deferred delivery, for the caller to make outside the queue."""
         with self._changed:
             number = held.numbers.popleft() if held.numbers and not self.is_closed else None
         if number is None:

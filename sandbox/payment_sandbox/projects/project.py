@@ -75,11 +75,11 @@ class Services(Protocol):
         ...
 
     def epoch_over(self, epoch: Epoch) -> None:
-        """Note that an epoch was discarded."""
+        """Handle the end of an epoch."""
         ...
 
     def opened(self, project: "Project") -> None:
-        """Note a project that was created or loaded."""
+        """Handle a created or loaded project."""
         ...
 
     def forget(self, project: "Project") -> None:
@@ -88,7 +88,7 @@ class Services(Protocol):
 
 
 class Unattended:
-    """The host of a project without a server: no deliveries, and clocks that only calls move."""
+    """The host of a project without a server: no deliveries, and clocks moved only by calls."""
 
     delivers = False
     public_url = ""
@@ -162,7 +162,7 @@ class Project:
         return epoch
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
-        """Use this rehearsal at every step; it survives resets."""
+        """Use this rehearsal at every step, even after resets."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
     def begin(self, *, is_due: bool = False) -> None:
@@ -227,7 +227,7 @@ class Project:
         self.services.forget(self)
 
     def is_over(self) -> bool:
-        """Whether the project has been idle for longer than its settings allow."""
+        """Whether the project has exceeded the idle time of its settings."""
         most = self.settings.idle_seconds_max
         return most is not None and self.unused_seconds() > most
 
@@ -249,7 +249,7 @@ class Project:
         return before
 
     def _refuse_secrets(self, before: State | None, after: State) -> None:
-        """Refuse settings, a scenario or faults with secrets, because these are stored and shown unmasked."""
+        """Refuse secrets in settings, scenario or faults, which are stored and shown unmasked."""
         old, new = before.chosen if before is not None else Configuration({}, {}, {}), after.chosen
         for name in vars(new):
             document = {
@@ -292,7 +292,7 @@ class Project:
     ) -> Iterator[Edit]:
         """Make an atomic change; ``epoch`` is the caller's epoch, ``now`` the time of an event.
 
-        No quota refuses a change that ``is_due``, such as an expiry.
+        Quotas never refuse a change that ``is_due``, such as an expiry.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
@@ -354,7 +354,7 @@ class Project:
             self.services.order_created()
 
     def _wake(self, edit: Edit) -> None:
-        """Have the pacer check the agenda, after the response if the call defers webhooks until then."""
+        """Let the pacer check the agenda; after the response if the call defers webhooks until then."""
         held = edit.caller.held
         if held is not None and held.holds(edit.epoch.outbox):
             held.wakes = True
@@ -382,7 +382,7 @@ class Project:
 
     @contextmanager
     def as_stored(self, epoch: Epoch) -> Iterator[None]:
-        """Load the stored version of an epoch, and block changes by other servers inside.
+        """Load the stored version of an epoch, and block changes by other servers in the context.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
@@ -416,7 +416,7 @@ class Project:
         self.change_faults(lambda before: faults)
 
     def change_faults(self, change: Callable[[Faults], Faults]) -> None:
-        """Read and replace the faults in one atomic change."""
+        """Read and replace the faults atomically."""
         with self.edit() as edit:
             faults = change(edit.state.faults)
             if faults is edit.state.faults:
@@ -461,15 +461,15 @@ class Project:
     def release(self, held: DeferredDeliveries) -> None:
         """Queue the deferred webhooks."""
         released = held.outbox.release(held)
-        if released.needs_carrier:  # so its epoch has not ended
+        if released.needs_carrier:  # the epoch has not ended
             self.services.carry(self, self.epoch)
         if released.wakes:
             self.services.wake(self)
 
     def deliver_held(self, held: DeferredDeliveries) -> None:
-        """Deliver the deferred webhooks on this thread, outside the queue, and return once they are answered.
+        """Deliver the deferred webhooks on this thread, outside the queue, and return after their answers.
 
-        Waiting for the carrier could deadlock: its receiver may wait for this very request.
+        Waiting for the carrier could deadlock, because the receiver may wait for this very request.
         """
         epoch, has_more = self.epoch, self.epoch.outbox is held.outbox
         while has_more:
@@ -491,7 +491,7 @@ class Project:
         enough: Callable[[], bool] = lambda: False,
         orders: Iterable[str] | None = None,
     ) -> bool:
-        """Deliver the webhooks deferred to this thread, and wait for the answers to those of these orders.
+        """Deliver the webhooks deferred to this thread, and wait for the answers to these orders' webhooks.
 
         Without orders, wait for all webhooks queued or in flight at the time of the call. Return False on
         timeout, or once ``enough`` is true.
@@ -537,7 +537,7 @@ class Project:
         """Return the real seconds until the next due entry; None if only a call can move the clock there."""
         epoch = self.epoch
         head = epoch.timeline.head()
-        if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the pacer when it ends
+        if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the pacer at its end
             return None
         if head.at <= epoch.now():
             return 0.0

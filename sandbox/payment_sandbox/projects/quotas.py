@@ -1,4 +1,4 @@
-"""Quotas on stored records: the counters, and the refusal of changes beyond a quota.
+"""Quotas of stored records: counters, and the refusal of changes beyond a quota.
 
 Every store computes the usage after a commit, and asks its project's account before it writes. A request
 that would exceed a quota of the project or the server is refused. Automatic changes
@@ -80,7 +80,7 @@ NO_QUOTAS: Final = Quotas()
 
 
 class Meter:
-    """The total usage of a server."""
+    """The total usage of all projects on a server."""
 
     def __init__(self, quotas: Quotas) -> None:
         self.quotas = quotas

@@ -1,4 +1,4 @@
-"""The journal records and events of an edit, added once it is applied."""
+"""The journal records and events of an edit, added once the edit is applied."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,7 +65,7 @@ class Recorder:
         return [f"{each.actor} {each.action}" for each in self._records if isinstance(each, PerformedAction)]
 
     def note_event(self, event_id: str) -> None:
-        """Record the status that an attempt reaches with this transaction event."""
+        """Record the status reached by an attempt with this transaction event."""
         self._new_events.add(event_id)
 
     def record_action(

@@ -19,7 +19,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
-"""The id is constant across restarts, so that bookmarks survive."""
+"""The constant id of the first project, so that bookmarks survive restarts."""
 
 
 class ProjectExists(Refusal):
@@ -162,7 +162,7 @@ class Registry:
                 self._drop(project)
 
     def delete(self, project: Project) -> None:
-        """Delete a project: its key is refused from now on, and its pending work is dropped (CTL-07)."""
+        """Delete a project: refuse its key from now on, and drop its pending work (CTL-07)."""
         key_digest = project.identity.key_digest
         # generated keys never repeat
         fixed_key = key_digest if project.identity.has_fixed_key else None
@@ -172,9 +172,9 @@ class Registry:
         project.end()
 
     def prune(self, unused_seconds: float) -> list[str]:
-        """Delete the projects that have been idle for this many real seconds; return their ids.
+        """Delete the projects idle for this many real seconds; return their ids.
 
-        The first project stays, because its key is well known.
+        The first project remains, because its key is well known.
         """
         unused = [
             project

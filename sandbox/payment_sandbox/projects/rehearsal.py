@@ -19,7 +19,7 @@ class Rehearsal(Protocol):
     """Observes the steps of a test, and varies some of them."""
 
     is_elsewhere: bool
-    """Whether a shop in the test's process handles webhooks on other threads than the test's."""
+    """Whether a shop in the test's process handles webhooks on threads of its own."""
 
     def ends_with(self, path: str) -> bool:
         """Whether a call ends the run, because the shop repeats it endlessly or the run was aborted."""
@@ -50,7 +50,7 @@ class Rehearsal(Protocol):
         ...
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action on an order, or another action in its place."""
+        """Perform an action on an order, or a replacement of the action."""
         ...
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
@@ -58,7 +58,7 @@ class Rehearsal(Protocol):
         ...
 
     def waits_forever(self, method: str, path: str) -> None:
-        """Record a call without a response, for which the shop waits without a timeout."""
+        """Record an unanswered call without a timeout."""
         ...
 
 
@@ -76,7 +76,7 @@ class NoRehearsal:
         return job.at
 
     def run_job(self, job: Job) -> str | None:
-        """Run it once."""
+        """Run the job once."""
         return job.run()
 
     def call(self, method: str, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Delivery by listeners: the ``listen`` command runs near a shop that the server cannot reach."""
+"""Delivery by listeners: the ``listen`` command forwards webhooks to a shop unreachable by the server."""
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
@@ -63,7 +63,7 @@ class OfferedAttempt:
         self._answer.cancel()
 
     def wait(self) -> Reply | None:
-        """Wait for the shop's answer; return None if the listener does not report it in time."""
+        """Wait for the shop's answer; return None if the listener does not report an answer in time."""
         try:
             return self._answer.result(ANSWER_SECONDS_MAX)
         except (FutureTimeout, CancelledError):
@@ -76,7 +76,7 @@ class OfferedAttempt:
             self._ended.set()
 
     def wait_until_recorded(self) -> bool:
-        """Wait until the answer is recorded; return False if it is not, and the webhook will be resent."""
+        """Wait until the answer is recorded; return False on failure, in which case the webhook is resent."""
         return self._ended.wait(RECORDED_SECONDS_MAX) and self._is_recorded
 
 
@@ -87,8 +87,8 @@ ParkedWebhook = tuple["Epoch", QueuedDelivery]
 class Relay:
     """A relay of webhooks to a project's listener; without a listener, webhooks are parked.
 
-    Every call of a listener ends its earlier calls, whose connections may be dead, and offers unanswered
-    attempts again. A new listener replaces the previous one.
+    Every call of a listener ends the listener's earlier calls, whose connections may be dead, and repeats the
+    offers of unanswered attempts. A new listener replaces the previous one.
     """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
@@ -114,7 +114,7 @@ class Relay:
             return not is_connected
 
     def park_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Park a webhook that a listener did not answer; return False if a listener is waiting now."""
+        """Park a webhook unanswered by a listener; return False if a listener is waiting now."""
         with self._changed:
             if self._waiting_calls > 0:
                 return False
@@ -176,7 +176,7 @@ class Relay:
     # For the listener
 
     def connect(self, listener: str) -> list[ParkedWebhook] | None:
-        """Register a listener, which will call ``take``; return the parked webhooks.
+        """Register a listener before its calls of ``take``; return the parked webhooks.
 
         Return None if the listener has disconnected, or was replaced.
         """
@@ -231,7 +231,7 @@ class Relay:
             return taken
 
     def answer(self, label: str, reply: Reply) -> bool:
-        """Set the shop's answer to an attempt, and wait until it is recorded; return False if it is not."""
+        """Set the shop's answer to an attempt, and wait until it is recorded; return False on failure."""
         with self._changed:
             offer = self._offered.pop(label, None)
             if offer in self._untaken:

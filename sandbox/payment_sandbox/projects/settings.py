@@ -36,7 +36,7 @@ ERROR_TYPES: Final = (
     "RequestEntityTooLarge",
     "UnsupportedMediaType",
 )
-"""The error types of the merchant API that belong to no rule."""
+"""The error types of the merchant API without a rule."""
 
 
 class OwnErrorForm(Form):
@@ -89,7 +89,7 @@ class SettingsForm(Form):
     )
     forward_to = WebUrl(
         allow_none=True,
-        about="The URL to which the command listen forwards webhooks; until then, they wait unsent.",
+        about="The target of the command listen; webhooks wait until the command runs.",
     )
     payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(
@@ -101,7 +101,7 @@ class SettingsForm(Form):
     aliases = Anything(
         keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"),
         values=Choice(NAMES),
-        about="The merchant's own names for methods, each with its method.",
+        about="The merchant's own names for methods, by name.",
     )
     absolute_urls = Flag(about="Whether order_url and payment_url start with a scheme.")
     reduced_customer = Flag(about="Whether responses show only country and ip_address of a customer.")
@@ -110,12 +110,12 @@ class SettingsForm(Form):
     )
     refund_status = Choice(
         ("completed", "processing"),
-        about="The status of a new refund; processing settles a minute later, unless a scenario decides.",
+        about="The status of a new refund; processing settles after a minute, unless a scenario decides.",
     )
     errors = Anything(
         keys=Text(),
         values=FormPart(OwnErrorForm),
-        about="Overrides of errors, by rule id or error type, to match your real account; verify finds them.",
+        about="Overrides of errors, by rule id or error type, to match your account; verify reports them.",
     )
     unknown_fields = Choice(("drop", "reject"), about="The handling of unknown request keys.")
     webhook_timing = Choice(
@@ -150,7 +150,7 @@ class NewProjectForm(SettingsForm):
     clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
 
 
-EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any date to which a period can be added
+EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # a reference date for adding a period
 SECONDS_MAX: Final = 300 * 366 * 86_400.0
 
 

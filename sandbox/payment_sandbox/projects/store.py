@@ -1,4 +1,4 @@
-"""The interface of stores, and the change set of an edit, which a store commits atomically."""
+"""The interface of stores, and the change set of an edit for an atomic commit."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -49,12 +49,12 @@ class Counters:
 
 
 class ServerSync(NamedTuple):
-    """The part of an edit for other servers."""
+    """The data of an edit for other servers."""
 
     clock: Clock
     part: RequestCommit | None = None  # the commit of a tracked request
     jobs: tuple[QueuedDelivery, ...] = ()  # webhooks to send now
-    finished_jobs: tuple[int, ...] = ()  # numbers of jobs that need no further attempt now
+    finished_jobs: tuple[int, ...] = ()  # numbers of finished jobs
     due_in_seconds: float | None = None  # real time until the next agenda entry is due
     unused_seconds_max: float | None = None  # idle real time after which the project is deleted
 
@@ -93,9 +93,9 @@ class Store(Protocol):
 
     is_durable: bool = False
     is_new: bool = False
-    """Whether this is a durable store without any commit: its first change set must be complete."""
+    """Whether the store is durable and still empty, so that its first change set must be complete."""
     is_shared: bool = False
-    """Whether several servers write to the store; one server then sends all webhooks."""
+    """Whether several servers write to the store, so that one of them sends all webhooks."""
     deliveries_dropped: int
     account: Account | None
     """Counts the stored records of the project; None without quotas."""
@@ -117,7 +117,7 @@ class Store(Protocol):
         return True
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Whether no server has sent the delivery and recorded the answer."""
+        """Whether the answer to the delivery is still unrecorded by all servers."""
         return True
 
     def share(self, journal: Journal) -> None:
@@ -163,7 +163,7 @@ class Store(Protocol):
 
     @property
     def newest_order_id(self) -> str | None:
-        """The identifier of the newest order or refund, if there is one."""
+        """The identifier of the newest order or refund; None without one."""
 
     def deliveries(self) -> list[Delivery]:
         """Return all webhooks, oldest first."""
@@ -191,7 +191,7 @@ class Storage(Protocol):
         """Create an empty store; its first commit deletes the records of an earlier epoch."""
 
     def transaction(self, project: Any) -> AbstractContextManager[None]:
-        """Load the newest state of the project, and block changes by other servers inside.
+        """Load the newest state of the project, and block changes by other servers in the context.
 
         Raises:
             NotStored: the storage does not answer.

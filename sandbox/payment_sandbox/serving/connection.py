@@ -293,7 +293,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         """Read a body to its end, even if it will be dropped.
 
         Raises:
-            Refused: the body is too long for any path.
+            RefusedRequest: the body is too long for any path.
             ConnectionResetError: the client has disconnected.
         """
         if http.headers.get(TRANSFER_ENCODING, "chunked").lower() != "chunked":
@@ -422,7 +422,7 @@ def _request(http: web.BaseRequest) -> Request:
     """Convert a request, without its body.
 
     Raises:
-        Refused: the head of the request is invalid or unsupported.
+        RefusedRequest: the head of the request is invalid or unsupported.
     """
     if isinstance(http, _UnsupportedVersion):
         raise RefusedRequest(505, "this server speaks HTTP/1.0 and HTTP/1.1")

@@ -74,7 +74,7 @@ NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST",
 NOT_TRUSTED: Final = "is not trusted: "
 CLOSED: Final = "{address} closed the connection without a response"
 SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
-    (ConnectionRefusedError, "connection refused: nothing listens on {address}"),
+    (ConnectionRefusedError, "connection refused: no server listens on {address}"),
     (socket.gaierror, "the host name {host} cannot be resolved"),
     (
         ssl.SSLCertVerificationError,
@@ -94,7 +94,7 @@ def describe_failure(error: BaseException, url: str) -> str:
     """Describe the failure of a request to this URL, in a sentence that names the address."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError) and cause.reason in NO_TLS:
-            return f"{address_of(url)} speaks plain http, but the address says https"
+            return f"{address_of(url)} serves plain http, but the address says https"
         for kind, sentence in SENTENCES:
             if isinstance(cause, kind) and (kind is not OSError or cause.strerror):
                 return sentence.format(address=address_of(url), host=urlsplit(url).hostname, cause=cause)

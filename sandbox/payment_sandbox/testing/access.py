@@ -25,7 +25,7 @@ class SandboxNotFound(RuntimeError):
 
 
 class Access:
-    """A sandbox in this process or another one, with its address and clients."""
+    """A sandbox in this or another process, with its address and clients."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Access:
             self.base_url, self._has_no_port = server.url, False
 
     def session_for(self, api_key: str) -> "requests.Session":
-        """Create a session with the key set; it uses no sockets if the server is in this process."""
+        """Create a session with the key; without sockets if the server is in this process."""
         if self.in_process is None:
             return direct_session(api_key)
         with LOADING:
@@ -96,7 +96,7 @@ class Access:
         return session(self.in_process, api_key)
 
     def client_for(self, api_key: str) -> SandboxClient:
-        """Create a client of a project; it uses no sockets if the server is in this process."""
+        """Create a client of a project; without sockets if the server is in this process."""
         return SandboxClient(
             self.base_url, api_key, session=self._transport, control_token=self._control_token
         )

@@ -34,7 +34,7 @@ async def run_blocking(
 def awaited(
     method: Callable[Concatenate[Any, Arguments], Result], owner: str
 ) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]:
-    """Turn a blocking method into one to await, with the same parameters, result and docstring.
+    """Turn a blocking method into a coroutine method with the same parameters, result and docstring.
 
     ``owner`` is the attribute with the object of the blocking method.
     """

@@ -1,4 +1,4 @@
-"""The event loop that awaits a call; without heavy imports, because every project loads this module."""
+"""The event loop behind a blocking call; without heavy imports, because every project loads this module."""
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -8,14 +8,14 @@ Work = Callable[[], Awaitable[None]]
 
 
 class TimeLimit(Exception):
-    """A coroutine took too long and was cancelled; the cause shows its position."""
+    """A coroutine exceeded its time limit and was cancelled; the cause shows its position."""
 
 
 class Loop(Protocol):
     """A running event loop, for use from its worker threads."""
 
     def run(self, work: Work, limit_seconds: float) -> None:
-        """Run a coroutine on the loop, and return at its end.
+        """Run a coroutine on the loop, and return its result.
 
         Raises:
             TimeLimit: the coroutine took longer than the limit, and was cancelled.

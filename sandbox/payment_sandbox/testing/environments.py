@@ -1,4 +1,4 @@
-"""Calls a WSGI application in the manner of a server (PEP 3333)."""
+"""Calls WSGI applications as a server does (PEP 3333)."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -103,7 +103,7 @@ def body_of(environ: dict[str, Any]) -> bytes:
 
 
 class WebhookPost(NamedTuple):
-    """One webhook."""
+    """The request of a webhook."""
 
     url: str
     headers: list[tuple[str, str]]

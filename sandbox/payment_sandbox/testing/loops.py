@@ -43,7 +43,7 @@ def _trio() -> Any:
 
 
 def has_running_loop() -> bool:
-    """Return whether an event loop runs on this thread, so that no other loop can."""
+    """Return whether an event loop runs on this thread, which excludes other loops."""
     return asyncio._get_running_loop() is not None or _trio() is not None
 
 
@@ -79,7 +79,7 @@ class Asyncio:
         try:
             future.result(limit_seconds)
         except TimeoutError:
-            if future.done():  # the error is the coroutine's own
+            if future.done():  # the coroutine's own error
                 raise
             future.cancel()
             ended.wait(CLEANUP_SECONDS)
@@ -145,7 +145,7 @@ async def run_within(work: Work, limit_seconds: float) -> None:
     task.cancel()
     await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
     if task.done() and not task.cancelled():
-        task.exception()  # too late, but asyncio would report an exception never retrieved
+        task.exception()  # otherwise asyncio would report an exception never retrieved
     raise TimeLimit
 
 

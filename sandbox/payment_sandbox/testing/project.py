@@ -53,7 +53,7 @@ class ShopInProcess:
 
     _receiver: "Receiver | None" = None
     _browsers: "Sequence[Browser]" = ()
-    _url_before: str | None = None  # the webhook_url before deliver_to
+    _url_before: str | None = None  # the previous webhook_url
 
     # Webhook delivery
 
@@ -68,10 +68,10 @@ class ShopInProcess:
     ) -> None:
         """Deliver webhooks directly to the merchant's own WSGI or ASGI application, without a socket.
 
-        ``webhook_url`` is the application's webhook address; an order's own takes precedence. ``host`` is
-        the ``Host`` header of every webhook, by default the host of the address. With ``hosts``, only
-        webhooks to these hosts, such as ``["shop.example"]``, go to the application, and all others over the
-        network.
+        ``webhook_url`` is the application's webhook address; an order's own has precedence. ``host``
+        is the ``Host`` header of every webhook, by default the host of the address. With ``hosts``, only
+        webhooks to these hosts, such as ``["shop.example"]``, go to the application, and all other webhooks
+        over the network.
 
         By default the application runs on the thread whose call caused the webhook, so that it shares the
         test's database connection and transaction. An ASGI application, and any application in an ``async``
@@ -130,10 +130,10 @@ class ShopInProcess:
     # Jobs and time of the shop
 
     def every(self, period: str | timedelta, job: "Work", name: str | None = None) -> None:
-        """Run a job of the shop, such as a poll of open orders, at intervals of sandbox time.
+        """Run a job of the shop, such as a check of open orders, at intervals of sandbox time.
 
         The job is on the agenda, and an advance of the clock runs it at each due time. An exception is
-        reported in the timeline and as a warning, and the job runs again at its next time. A coroutine
+        reported in the timeline and as a warning, and the job runs again at the next interval. A coroutine
         function runs on the event loop of an ``async`` test. A reset of the project ends its jobs.
 
         Raises:
@@ -294,7 +294,7 @@ class PaymentSandbox(ShopInProcess):
     def play(
         self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
-        """Run the scenario's next action on an order; perform the given action only if none is scheduled.
+        """Run the scenario's next action on an order; without a scheduled action, perform the given action.
 
         With ``play``, the outcome of a test depends on the scenario; with ``act``, it is always the same.
         """
@@ -412,7 +412,7 @@ def period_of(period: str | timedelta) -> Period:
 
 
 def runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:
-    """Return a function that runs the job once, on the test's event loop if any, and returns the error.
+    """Return a function that runs the job once, on the test's event loop if any, and returns any error.
 
     It warns of an error, except in a rehearsal, where jobs may fail.
     """

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
 
 FixtureLookup = Callable[[str], Any]
-"""Returns a test case's attribute for the name of a fixture; None if it has none."""
+"""Returns a test case's attribute for the name of a fixture; None without one."""
 
 
 class RehearsedTest(Protocol):
@@ -33,5 +33,5 @@ def set_current_test(run: RehearsedTest | None) -> None:
 
 
 def current_test() -> RehearsedTest | None:
-    """Return the current run, if tests are rehearsed."""
+    """Return the current run; None without a rehearsal."""
     return _runs[-1] if _runs else None

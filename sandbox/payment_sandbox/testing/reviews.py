@@ -16,7 +16,7 @@ class PaymentReviewWarning(UserWarning):
 
 
 def review_text(project: "PaymentSandbox") -> str:
-    """Return the timeline. An error in reading it must not hide the failure of the test."""
+    """Return the timeline; a read error must not hide the failure of the test."""
     try:
         return project.timeline()
     except Exception as error:
@@ -24,7 +24,7 @@ def review_text(project: "PaymentSandbox") -> str:
 
 
 def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[str] = ()) -> None:
-    """Warn of the mistakes in a test, or fail it; ignore the rules in ``expect``, broken on purpose.
+    """Warn of the mistakes in a test, or fail the test; ignore the rules in ``expect``, broken on purpose.
 
     Raises:
         AssertionError: ``mode`` is ``error``, and the review found mistakes.

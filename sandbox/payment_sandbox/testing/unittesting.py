@@ -69,7 +69,7 @@ class PaymentSandboxMixin(Base):
     _is_failed = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a class with TestCase before this mixin, since its failures would lack the timeline."""
+        """Refuse a class with TestCase before this mixin, because its failures would lack the timeline."""
         super().__init_subclass__(**options)
         if issubclass(cls, TestCase) and cls.__mro__.index(TestCase) < cls.__mro__.index(PaymentSandboxMixin):
             raise TypeError(f"class {cls.__name__}: list PaymentSandboxMixin before TestCase")
@@ -105,7 +105,7 @@ class PaymentSandboxMixin(Base):
     def _callSetUp(self) -> None:  # noqa: N802 (unittest's name; there is no public hook for failures)
         if self.payment_intercept or (
             self._marker_options is not None and self._marker_options.urls
-        ):  # requests of a test that never uses its project must not leave the process
+        ):  # even without use of the project, no request may leave the process
             _ = self.payment_sandbox
         with self._timeline_on_failure():
             super()._callSetUp()  # type: ignore[misc]
@@ -122,7 +122,7 @@ class PaymentSandboxMixin(Base):
 
     @contextmanager
     def subTest(self, msg: Any = None, **params: Any) -> Iterator[None]:  # noqa: N802 (unittest's name)
-        """Run a part of a test; add the project's timeline to its failure, too."""
+        """Run a part of a test, and add the project's timeline to its failures."""
         with super().subTest(msg, **params), self._timeline_on_failure():
             yield
 

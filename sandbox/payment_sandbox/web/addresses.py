@@ -1,4 +1,4 @@
-"""URLs of pages; those for customers contain the project id, because customers have no API key."""
+"""URLs of pages; customers' pages contain the project id, because customers have no API key."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ def base_path(project: Project) -> str:
 
 
 def _with_configured_scheme(project: Project, path: str) -> str:
-    """Build a URL with or without its scheme, as set in the project (SET-23)."""
+    """Build a URL with or without a scheme, as set in the project (SET-23)."""
     address = f"{project.services.public_url}{path}"
     return address if project.settings.absolute_urls else address.partition("://")[2]
 
@@ -36,12 +36,12 @@ def _payment_path(project: Project, order: Order, transaction: Transaction) -> s
 
 
 def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
-    """Build the URL in the QR code that a wallet app scans."""
+    """Build the URL in the QR code for wallet apps."""
     return f"{project.services.public_url}{_payment_path(project, order, transaction)}scan/"
 
 
 def resolve_details(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
-    """Return the details of a payment method, with the full URL of the page if they contain it."""
+    """Return the details of a payment method, with the full URL of any page in them."""
     page = f"{project.services.public_url}{_payment_path(project, order, transaction)}"
     return {key: page if value == PAYMENT_PAGE else value for key, value in transaction.details.items()}
 
@@ -52,17 +52,17 @@ def qr_image_url(project: Project, request: QrRequest) -> str:
 
 
 def qr_page_url(project: Project, request: QrRequest) -> str:
-    """Build the URL in a QR code: the page that scanners open."""
+    """Build the URL in a QR code, which leads scanners to its page."""
     return f"{project.services.public_url}/qr/{project.project_id}/{request.id}/"
 
 
 def qr_page_path(project: Project, request: QrRequest) -> str:
-    """Build the path of a QR request's page, for links on our own pages."""
+    """Build the path of a QR request's page, for links on the sandbox's own pages."""
     return f"{base_path(project)}/qr/{project.project_id}/{request.id}/"
 
 
 def order_page_path(project: Project, order: Order) -> str | None:
-    """Build the path of the page where a customer could pay an order now; None if there is none."""
+    """Build the path of the page where a customer can pay an order now; None without such a page."""
     attempt = order.last_transaction
     if attempt is not None and attempt.has_page and not (order.is_hosted and not attempt.is_open):
         return f"{base_path(project)}{_payment_path(project, order, attempt)}"

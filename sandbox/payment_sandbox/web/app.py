@@ -22,7 +22,7 @@ from payment_sandbox.web.site import ALONE, Around, Site
 
 
 class LazyRoute(Rule):
-    """A route whose URL builders are compiled on first use, which halves the time to create an application.
+    """A route that compiles its URL builders on first use, which halves the time to create an application.
 
     If Werkzeug ever renames ``_compile_builder``, this class has no effect.
     """
@@ -44,7 +44,7 @@ class LazyRoute(Rule):
 class SandboxFlask(Flask):
     """A Flask app with its own call handling; only routes and templates are Flask's.
 
-    It has no automatic OPTIONS: there is no CORS, and an undeclared method is a 405.
+    There is no automatic OPTIONS, because there is no CORS, and an undeclared method is a 405.
     """
 
     url_rule_class = LazyRoute
@@ -79,11 +79,11 @@ class SandboxFlask(Flask):
                 self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, required_facts(self, rule))
 
     def add_later(self, load: "LoadFaces") -> None:
-        """Defer faces until the first request that matches no route of the others."""
+        """Defer faces until the first request without a matching route."""
         self._load_more = load
 
     def complete(self) -> "SandboxFlask":
-        """Register the deferred faces now; a call on another thread sees all of their routes or none."""
+        """Register the deferred faces now; calls on other threads see all of their routes or none."""
         with LOADING:
             if self._load_more is None:
                 return self
@@ -154,7 +154,7 @@ LoadFaces = Callable[[], Iterable[Face]]
 
 
 def load_dashboard() -> tuple[Face, ...]:
-    """Load the face of the dashboard, which the APIs do not need."""
+    """Load the face of the dashboard."""
     with LOADING:
         from payment_sandbox.web.dashboard import FACE
 
@@ -162,7 +162,7 @@ def load_dashboard() -> tuple[Face, ...]:
 
 
 def load_pages() -> tuple[Face, ...]:
-    """Load the HTML faces and the description, which no call of the APIs needs."""
+    """Load the HTML faces and the description, which API calls do not need."""
     with LOADING:
         from payment_sandbox.web.docs import FACE as DOCUMENTATION
         from payment_sandbox.web.pages import FACE as PAGES
@@ -183,7 +183,7 @@ def make_app(
 
     ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    further host names under which the control API may be called. ``load_wings`` loads optional faces, in
+    additional host names for calls of the control API. ``load_wings`` loads optional faces, in
     addition to the APIs, the payment pages and the documentation. Only the APIs are loaded immediately; see
     ``SandboxFlask.complete``.
     """

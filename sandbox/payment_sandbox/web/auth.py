@@ -66,7 +66,7 @@ def only_with_key(call: Call, call_next: CallNext) -> Response:
 
 
 def without_secrets(call: Call, call_next: CallNext) -> Response:
-    """Redirect to the same page without secrets in the query, because pages repeat their URL."""
+    """Redirect to the same page without secrets in the query, because pages contain their URL."""
     project = call.site.registry.find_by_id(call.values.get("project_id", ""))
     masking = project.masking.without_short_key() if project is not None else Masking()
     request = call.request
@@ -84,7 +84,7 @@ log = logging.getLogger(__name__)
 
 
 def refuse_foreign_host(call: Call) -> None:
-    """Refuse an unknown Host, which a web page would send after DNS rebinding.
+    """Refuse an unknown Host, which web pages would send after DNS rebinding.
 
     IP addresses are safe: no other site's page can have one as its host.
 

@@ -20,7 +20,7 @@ YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
 def json_body(call: Call, *, empty_is: Any = None, is_snapshot: bool = False) -> Any:
-    """Read the request's body as JSON; an empty body becomes ``empty_is``, if given.
+    """Read the request's body as JSON; an empty body becomes ``empty_is``, if set.
 
     A snapshot may be larger than other bodies, and hold any number of values.
 
@@ -57,7 +57,7 @@ def document_body(call: Call) -> Document:
 
 
 def json_line(data: Any) -> str:
-    """Serialize data as JSON with a final newline, which suits terminals."""
+    """Serialize data as JSON with a final newline, for terminals."""
     return json.dumps(data) + "\n"
 
 
@@ -103,7 +103,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
     except RecursionError:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
     except ValueError:  # more digits than Python converts to an int
-        raise RequestRefused(400, "the body holds a number with too many digits") from None
+        raise RequestRefused(400, "the body contains a number with too many digits") from None
     if nests_deeper(body, data, NESTING_MAX):
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")
     if b"\\u" in body:
@@ -112,7 +112,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
 
 
 def _count_values(body: bytes, limit: int) -> int:
-    """Return an upper bound of the number of values, which is exact above ``limit``."""
+    """Return an upper bound of the number of values; the bound is exact above ``limit``."""
     count = _separators(body)
     return count if count <= limit else _separators(_STRING.sub(b"", body))
 
@@ -130,7 +130,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise RequestRefused(
-            400, f"the body holds the key {_first_duplicate(pairs)[:100]!r} twice in one object"
+            400, f"the body contains the key {_first_duplicate(pairs)[:100]!r} twice in one object"
         )
     return mapping
 
@@ -146,13 +146,13 @@ def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
 
 
 def _constant(name: str) -> Any:
-    raise RequestRefused(400, f"the body holds {name}, which is not valid JSON")
+    raise RequestRefused(400, f"the body contains {name}, which is not valid JSON")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if isinf(number):
-        raise RequestRefused(400, f"the body holds a number that is too large: {text[:40]}")
+        raise RequestRefused(400, f"the body contains a number that is too large: {text[:40]}")
     return number
 
 
@@ -177,10 +177,10 @@ def _depth(data: Any) -> int:
 
 
 def _refuse_unpaired(data: Any) -> None:
-    """Refuse lone surrogates and NUL, which only escapes can produce."""
+    """Refuse lone surrogates and NUL, which can only come from escapes."""
     if isinstance(data, str):
         if NOT_TEXT.search(data):
-            raise RequestRefused(400, "the body holds a lone surrogate or a NUL character")
+            raise RequestRefused(400, "the body contains a lone surrogate or a NUL character")
     elif isinstance(data, Mapping):
         for key, value in data.items():
             _refuse_unpaired(key)

@@ -19,7 +19,7 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
 
 
 def policy(form_action: str) -> Mapping[str, str]:
-    """Build the header that limits a page to our own resources, and its forms to ``form_action``."""
+    """Build the header that limits a page to the sandbox's resources, and its forms to ``form_action``."""
     return {
         "Content-Security-Policy": (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -29,7 +29,7 @@ def policy(form_action: str) -> Mapping[str, str]:
 
 
 def redirect(address: str) -> Response:
-    """Redirect a browser with a 303, which makes it send a GET."""
+    """Redirect a browser to a GET, with a 303."""
     return Response(status=SEE_OTHER, headers={"Location": address})
 
 

@@ -23,7 +23,7 @@ from payment_sandbox.web.site import Site
 
 TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 COMMON_SHARE: Final = ""
-"""The common share of all calls without a loaded project; clients can invent any number of keys.
+"""The common share of all calls without a loaded project, because clients can invent any number of keys.
 
 A project gets a share of its own once this server has loaded it.
 """
@@ -38,7 +38,7 @@ class Line:
 
     __slots__ = ("headers", "may_wait")
     silence_seconds = 3.0
-    """The real time until the connection of a call without an answer is cut."""
+    """The real time before the connection of an unanswered call is cut."""
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]] | None = None) -> None:
         """``headers`` are the raw headers of the request, if the server knows them."""
@@ -46,7 +46,7 @@ class Line:
         self.may_wait = True  # false on the event loop
 
     def begin_waiting(self) -> bool:
-        """Let other calls run while this one waits; return False if too many are waiting."""
+        """Let other calls run while this call waits; return False if too many calls are waiting."""
         return True
 
     def cut_off(self) -> None:
@@ -62,7 +62,7 @@ class Line:
         self.cut_off()
 
     def keep(self, project: Project, held: DeferredDeliveries) -> bool:
-        """Take over the held webhooks of a call; return False to send them after the response as usual."""
+        """Take over the deferred webhooks of a call; return False to send them after the response."""
         return False
 
 
@@ -92,13 +92,13 @@ class CallNotes:
         self.order_id: str | None = None
         self.transaction_id: str | None = None  # of a created attempt
         self.fault: Fault | None = None  # the applied fault
-        self.is_lost = False  # the client does not get the real response
+        self.is_lost = False  # the client does not receive the real response
         self.is_cut = False  # the connection is cut
-        self.lost_status: int | None = None  # of the lost response, if any
+        self.lost_status: int | None = None  # of the lost response; None without one
 
 
 class Call(Caller):
-    """One request, with the project, route and notes that its handling determines."""
+    """One request, with its project, route and notes."""
 
     __slots__ = (
         "body",
@@ -147,7 +147,7 @@ class Call(Caller):
     @property
     def project(self) -> Project:
         """The project of the call."""
-        assert self.owner is not None, "the face of this route finds the project"
+        assert self.owner is not None, "the face of this route must find the project"
         return self.owner
 
     @property
@@ -161,12 +161,12 @@ class Call(Caller):
         Raises:
             RequestRefused: 503, too many calls are waiting.
         """
-        assert self.line.may_wait, "by its facts, this route does not wait"
+        assert self.line.may_wait, "the facts of this route must declare the wait"
         if not self.line.begin_waiting():
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 
     def hold_webhooks(self) -> None:
-        """Hold back this call's webhooks until its response is sent (SET-59); call it before an edit."""
+        """Defer this call's webhooks until the response is sent (SET-59); call this before an edit."""
         project = self.project
         if project.settings.webhook_timing == BEFORE_RESPONSE and self.line.may_wait:
             self.delivers_first = True
@@ -175,7 +175,7 @@ class Call(Caller):
         self.held = DeferredDeliveries(project.epoch.outbox)
 
     def release_webhooks(self, response: Response) -> Response:
-        """Send the held webhooks after the response, or deliver them before it (SET-60)."""
+        """Send the deferred webhooks after the response, or deliver them before the response (SET-60)."""
         project, held = self.owner, self.held
         if project is None or held is None:
             return response

@@ -1,4 +1,4 @@
-"""The responses to refused and failed calls."""
+"""Responses to refused and failed calls."""
 
 import json
 import logging
@@ -61,7 +61,7 @@ def refused_answer(call: Call, refused: RequestRefused) -> Response:
 
 
 def report_refused(call: Call, status: int, value: str) -> None:
-    """Report a refused request that belongs to no journal to the server's observer."""
+    """Report a refused request without a journal to the server's observer."""
     on_refused, registry = call.site.around.on_refused, call.site.registry
     if on_refused is not None:
         path, value = _without_keys(registry, call.request.path), _without_keys(registry, value)
@@ -128,7 +128,7 @@ def _on_http(call: Call, error: HTTPException) -> Response:
     headers = {name: value for name, value in error.get_headers() if name in ("Allow", "WWW-Authenticate")}
     value = error.description or error.name
     if status == NOT_FOUND:
-        value = "there is nothing at this path"
+        value = "this path does not exist"
         if not call.request.path.startswith(APIS):
             value += "; paths of the APIs begin with /v1/ and /control/"
     elif status == 405:

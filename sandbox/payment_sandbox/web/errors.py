@@ -46,7 +46,7 @@ TYPE_OF_STATUS: Final = {
 
 
 class RequestRefused(Exception):
-    """A request refused before any business rule applies, for its format, size or sender."""
+    """A request refused for its format, size or sender, before any business rule applies."""
 
     def __init__(self, status: int, value: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(value)

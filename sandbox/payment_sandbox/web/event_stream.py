@@ -63,7 +63,7 @@ class EventStream:
         return min(BATCH_SECONDS_MAX, self.batch_seconds_per_watcher * self.events.watchers)
 
     def take(self) -> str:
-        """Return all events since the last call as one batch; every send has its own cost."""
+        """Return all events since the last call as one batch, because every send is expensive."""
         text, self._number = self.events.slots.of(SERIALIZED_EVENTS).of(self.events, self._number)
         return text
 
@@ -77,13 +77,13 @@ class EventStream:
 
 
 class ChangeStream(EventStream):
-    """The stream of an open page: it only signals changes, and the page then reloads its content.
+    """The stream of an open page: signals changes, after which the page reloads its content.
 
-    Streaming the events themselves to many open pages would be a waste: none of them reads the events.
+    The events themselves are not streamed, because open pages do not read them.
     """
 
     def take(self) -> str:
-        """Signal once that events occurred since the last call."""
+        """Return one signal if events have occurred since the last call."""
         number, before = self.events.number, self._number
         self._number = number
         return f"id: {number}\nevent: changed\ndata: {{}}\n\n" if number != before else ""

@@ -1,4 +1,4 @@
-"""Example responses of each route, recorded on demand by running a small shop against the sandbox."""
+"""Example responses of all routes, recorded on demand by a small shop against the sandbox."""
 
 import re
 from base64 import b64encode
@@ -100,7 +100,7 @@ class Shop:
             base_url="http://127.0.0.1:8080",
         )
         data = answer.get_json(silent=True)
-        answer.close()  # sends the held webhooks
+        answer.close()  # sends the deferred webhooks
         endpoint, _ = self._app.url_map.bind("127.0.0.1").match(path.partition("?")[0], method)
         facts = facts_of(self._app, endpoint)
         if facts is None or facts.media_type != JSON:
@@ -112,16 +112,16 @@ class Shop:
         return data
 
     def refuse_all(self) -> None:
-        """Repeat each new call with all mistakes that its facts declare."""
+        """Repeat each new call with all mistakes declared by its facts."""
         rules = {rule.endpoint: rule for rule, _ in described_routes(self._app)}
         for endpoint in sorted(self.answers.keys() - self._refused):
             self._refused.add(endpoint)
             self._refuse(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))
 
     def _refuse(self, endpoint: str, method: str) -> None:
-        """Repeat a call with mistakes, which change nothing."""
+        """Repeat a call with mistakes, which are refused."""
         facts, example = facts_of(self._app, endpoint), self.answers[endpoint]
-        assert facts is not None, "the route has an example"
+        assert facts is not None, "the route must have an example"
         path = example.path.partition("?")[0]
         if facts.reads is not None:
             body = example.body if facts.example is None else facts.example
@@ -147,9 +147,9 @@ class PaidOrder(NamedTuple):
 
 
 def record_examples(make_app: MakeApp) -> Shop:
-    """Record examples of all routes that answer JSON."""
+    """Record examples of all JSON routes."""
     moment = ClockStart.parse(START).at
-    assert moment is not None, "START is a frozen time"
+    assert moment is not None, "START must be a frozen time"
     services = Unattended(RealTime(lambda: moment, lambda: 0.0))
     catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
     registry = Registry(services, MemoryStorage(), catalogue, ids=Ids(1), clock=START)
@@ -192,13 +192,13 @@ def _merchant(shop: Shop) -> None:
     shop.call("GET", "/v1/bank-redirect-nl/issuers/")
     shop.call("GET", "/v1/merchants/self/projects/self/currencies/")
     code = shop.call("POST", "/v1/bankqr/", {**COFFEE, "size": 300, "one_off": True})
-    for _ in range(2):  # the second scan is refused: the code allows one payment
+    for _ in range(2):  # the second scan is refused, because the code allows one payment
         shop.call("POST", f"/control/bankqr/{code['id']}/scan/")
     _conflicts(shop, capture, void)
 
 
 def _conflicts(shop: Shop, capture: PaidOrder, void: PaidOrder) -> None:
-    """Make calls that a rule refuses in the current state of the order."""
+    """Make calls refused by a rule in the current state of the order."""
     for order, kinds in ((capture, ("captures", "captures/amount", "voids/amount")), (void, LINE_CALLS)):
         for kind in kinds:
             path = f"/v1/orders/{order.order_id}/transactions/{order.transaction_id}/{kind}/"

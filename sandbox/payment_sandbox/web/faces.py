@@ -20,8 +20,8 @@ OnError = Callable[[Call, Exception], Response]
 class Face:
     """The routes of a blueprint, with the middlewares of their calls.
 
-    An exception in a middleware or a view becomes a response at once, so that outer middlewares always get a
-    response.
+    An exception in a middleware or a view is converted to a response at once, so that outer middlewares
+    always get a response.
     """
 
     def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
@@ -33,7 +33,7 @@ class Face:
 
 
 def _view(call: Call) -> Response:
-    assert call.routed is not None, "a route matches"
+    assert call.routed is not None, "a route must match"
     return call.routed.view(call, **call.values)
 
 
@@ -48,15 +48,15 @@ def _guard(step: Callable[..., Response], on_error: OnError, *inner: CallNext) -
 
 
 def let_others_run(call: Call, call_next: CallNext) -> Response:
-    """Let other calls run while this one waits, if its route waits."""
-    assert call.routed is not None, "a route matches"
+    """Let other calls run while this call waits, if its route may wait."""
+    assert call.routed is not None, "a route must match"
     if call.routed.facts.waits:
         call.begin_waiting()
     return call_next(call)
 
 
 def held_webhooks(call: Call, call_next: CallNext) -> Response:
-    """Release the held webhooks of a call after its response."""
+    """Release the deferred webhooks of a call after its response."""
     try:
         return call.release_webhooks(call_next(call))
     except BaseException:  # without a response, nothing else would release them

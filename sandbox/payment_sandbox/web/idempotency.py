@@ -1,7 +1,8 @@
-"""Idempotency: a retried request gets the first response and changes nothing (A57).
+"""Idempotency: a retried request gets the first response, and changes nothing (A57).
 
-The response is committed together with the change, so neither exists without the other. The id of a request
-is its ``Idempotency-Key``. A request without one gets an id, which an error names if the outcome is unknown.
+The response is committed together with the change, so that neither exists without the other. The id of a
+request is its ``Idempotency-Key``. A request without a key gets an id, reported in errors with an unknown
+outcome.
 """
 
 import json
@@ -33,7 +34,7 @@ SAFE_METHODS: Final = ("GET", "HEAD")
 
 
 def idempotent(call: Call, call_next: CallNext) -> Response:
-    """Replay the response of a request that has been executed already; otherwise track the request.
+    """Replay the response of an already executed request; track a new request.
 
     Raises:
         KeyReused: another request had this key.
@@ -44,7 +45,7 @@ def idempotent(call: Call, call_next: CallNext) -> Response:
 
 
 def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | None:
-    """Return the response of a request that has been executed already; otherwise track the request.
+    """Return the response of an already executed request; track a new request.
 
     Raises:
         KeyReused: another request had this key.
@@ -87,7 +88,7 @@ def _fingerprint(call: Call) -> str:
 
 def _answer(call: Call, edit: Edit) -> str | None:
     """Serialize the response of a committed edit; None if the edit does not produce this response."""
-    assert call.routed is not None, "edits come from views"
+    assert call.routed is not None, "edits must come from views"
     project, facts = call.project, call.routed.facts
     shown = _response_body(project, edit, facts, call.values)
     if shown is None:
@@ -117,6 +118,6 @@ def _response_body(
         return json_line(order_record(project, order)), order
     if order is not None and facts.answers is TRANSACTION.shape:
         transaction = order.transaction(values["transaction_id"])
-        assert transaction is not None, "the edit refuses unknown transactions"
+        assert transaction is not None, "the edit must refuse unknown transactions"
         return json_line(transaction_record(project, order, transaction)), order
     return None

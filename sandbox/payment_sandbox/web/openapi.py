@@ -31,20 +31,20 @@ ERRORS: Final = {
     412: "The ETag in If-Match is out of date",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
-    429: "The server's quota of projects is used up",
+    429: "The server's quota of projects is exhausted",
     501: "A part of the server is not installed; value has the command that installs it",
-    507: "The quota of the project or the server is used up, or the disk is full; nothing has changed",
+    507: "The quota of the project or the server is exhausted, or the disk is full; nothing has changed",
 }
 STORING_METHODS: Final = ("POST", "PUT", "PATCH")
-"""The methods of calls that may increase a project's usage."""
+"""The HTTP methods that may increase a project's usage."""
 WITHOUT_BODY: Final = {
     303: "Redirects to the next page, in Location",
-    304: "The order has not changed since you read it with the ETag in If-None-Match",
+    304: "The order has not changed since the read that returned the ETag in If-None-Match",
 }
 EXPLAINED: Final = {
     "headers": {
         "Sandbox-Explain": {
-            "description": "The rule that refused the call, and what is possible now; a sandbox-only header",
+            "description": "The rule that refused the call, and the possible calls; a sandbox-only header",
             "schema": {"type": "string"},
         }
     }
@@ -103,7 +103,7 @@ def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
 
 
 def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
-    """Yield the forms of bodies that refuse unknown keys."""
+    """Yield the body forms that refuse unknown keys."""
     for rule, facts in described_routes(app):
         if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT:
             yield facts.reads
@@ -175,7 +175,7 @@ def _query(form: Schema) -> Iterator[dict[str, Any]]:
     forms = plugin()
     APISpec(title="", version="", openapi_version="3.1.0", plugins=[forms])
     prepare(forms)
-    assert forms.converter is not None, "prepared above"
+    assert forms.converter is not None, "must be prepared above"
     for name, field in form.fields.items():
         schema = forms.converter.field2property(field)
         about = schema.pop("description", "")

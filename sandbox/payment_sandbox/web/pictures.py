@@ -1,4 +1,4 @@
-"""Sequence diagrams of happenings, as SVG and as Mermaid."""
+"""Sequence diagrams of timeline entries, as SVG and as Mermaid."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import datetime
@@ -21,7 +21,7 @@ LANES: Final = {
 }
 ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
 LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
-"""The looks of statuses; only statuses that lead to money look like success."""
+"""The styles of statuses; only statuses that lead to money look like success."""
 ANSWERS: Final = ("response", "webhook-response", "outcome")
 LOST: Final = "lost"
 
@@ -46,7 +46,7 @@ class PictureRow(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A sequence diagram; ``omitted`` counts the earlier rows that do not fit."""
+    """A sequence diagram; ``omitted`` counts the earlier rows beyond the limit."""
 
     lanes: tuple[str, ...]
     rows: tuple[PictureRow, ...]
@@ -62,7 +62,7 @@ class PictureDue(NamedTuple):
 
 
 Link = Callable[[TimelineEntry], str | None]
-"""Returns the link of a happening."""
+"""Returns the link of a timeline entry."""
 
 
 def sequence(
@@ -74,10 +74,10 @@ def sequence(
     full_url: str | None = None,
     past: Container[str] | None = None,
 ) -> Sequence:
-    """Draw the happenings and the scheduled events.
+    """Draw timeline entries and scheduled events.
 
-    ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the happenings up to the
-    displayed moment, None if that is now.
+    ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the entries up to the
+    displayed moment; None for now.
     """
     happenings = list(happenings)
     rows = list(_rows(happenings, link or _no_link, past))
@@ -121,7 +121,7 @@ def _label_with_time(happening: TimelineEntry) -> str:
 
 
 def _both_times(happening: TimelineEntry) -> str:
-    """Format sandbox time and real time; the latter also appears in the shop's log."""
+    """Format sandbox time and real time, which the shop's log shows."""
     return f"{happening.at.isoformat()}, real time {happening.real_at.isoformat()}"
 
 
@@ -140,7 +140,7 @@ def _look(happening: TimelineEntry) -> str:
 
 
 def _due(due: Iterable[PictureDue], last_at: datetime | None) -> Iterator[PictureRow]:
-    """Yield the scheduled events, with their days if they differ from that of the last happening."""
+    """Yield the scheduled events, with their days if they differ from the last entry's day."""
     for item in due:
         yield PictureRow(
             SERVICE,
@@ -230,7 +230,7 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
 
 
 def _target(row: PictureRow, positions: dict[str, float], y: float) -> str:
-    """Make the full height of the row clickable, rather than just the thin line."""
+    """Make the full height of the row clickable, not only the thin line."""
     begin, end = sorted((positions[row.sender], positions[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
     return f'<rect x="{begin:g}%" y="{top:g}" width="{end - begin:g}%" height="{height}" fill-opacity="0"/>'

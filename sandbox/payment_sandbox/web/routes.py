@@ -21,7 +21,7 @@ class Facts:
 
     ``answers`` is the record of a successful response, or of its items if ``is_list``; ``shapes.shape_of``
     describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
-    a field to the rule that a wrong value breaks. ``without_body`` lists further success statuses without a
+    a field to the rule broken by a wrong value. ``without_body`` lists additional success statuses without a
     body. ``slow`` marks calls that take long, ``waits`` calls that may wait, for example for a webhook
     receiver; both run on threads. ``streams`` marks an event stream, which never ends.
     """
@@ -52,7 +52,7 @@ class ResolvedRoute(NamedTuple):
 
 
 class RouteWithoutFacts(Exception):
-    """A route has no facts."""
+    """A route lacks its facts."""
 
 
 def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
@@ -68,7 +68,7 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
 
 
 def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
-    """Return the facts of a route, or None if it declares none."""
+    """Return the facts of a route; None without facts."""
     facts: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
     return facts
 

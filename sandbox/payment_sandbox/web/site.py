@@ -12,7 +12,7 @@ from payment_sandbox.projects.slots import Slots
 from payment_sandbox.web.statistics import Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
-"""Receives refused requests that belong to no journal: method, path, status and reason."""
+"""Receives refused requests without a journal: method, path, status and reason."""
 
 OK: Final = "ok"
 DRAINING: Final = "draining"
@@ -94,7 +94,7 @@ class Site:
     ) -> None:
         """Accept calls at loopback addresses, at the public URL and at ``allow_hosts``.
 
-        ``make_app`` builds further applications, such as the one that records the examples.
+        ``make_app`` builds additional applications, such as the one for recorded examples.
         """
         self.app = app
         self.registry = registry
@@ -119,7 +119,7 @@ class Site:
         return urlsplit(self.public_url).path
 
     def path_of(self, endpoint: str, **values: Any) -> str:
-        """Build the path of a route; values without a place in the path become the query."""
+        """Build the path of a route; values without a placeholder in the path become the query."""
         return self.adapter.build(endpoint, values)
 
     def move(self, public_url: str) -> None:

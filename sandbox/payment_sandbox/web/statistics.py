@@ -20,7 +20,7 @@ class Statistics:
             self.call_seconds += seconds
 
     def attempted(self, status: int | None) -> None:
-        """Count a webhook attempt; None means that it got no answer."""
+        """Count a webhook attempt; None for an unanswered attempt."""
         outcome = "unanswered" if status is None else "delivered" if 200 <= status < 300 else "refused"
         with self._lock:
             self.webhooks[outcome] += 1

@@ -52,7 +52,7 @@ def test_a_shop_that_was_mended(watched: Sandbox, shop: Shop) -> None:
 
     shop.answer = once
     page = played(watched, order)
-    assert page.ids["conclusion"] == "Fixed: your shop did the right thing this time."
+    assert page.ids["conclusion"] == "Fixed: your shop made no mistake this time."
     assert 'good-verdict" data-testid="conclusion"' in page.answer.text
     assert page.answer.text.count('class="side failed"') == page.answer.text.count('class="side ok"') == 2
 

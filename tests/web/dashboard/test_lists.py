@@ -98,7 +98,7 @@ def test_webhooks_say_how_far_they_have_come(watched: Sandbox, shop: Shop) -> No
     watched.advance("PT1H")
     assert "gave up" in browser.open("webhooks/?state=failed").ids["webhooks"]
     page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
-    assert page.ids["summary"].startswith("Gave up after 10 attempts: your shop answered 500 in ")
+    assert page.ids["summary"].startswith("Failed after 10 attempts: your shop answered 500 in ")
     shop.answer = lambda received: 204
     page = browser.press(page, "redeliver")
     assert page.ids["summary"].startswith("Delivered at attempt 11: your shop answered 204 in ")
@@ -165,7 +165,7 @@ def test_a_test_of_the_webhook_address(sandbox: Sandbox, shop: Shop) -> None:
     shop.answer = lambda received: 204
     for address, said in (
         (shop.url, "your shop answered 204 in "),
-        (f"http://127.0.0.1:{free_port()}/", "nothing listens"),
+        (f"http://127.0.0.1:{free_port()}/", "no server listens"),
     ):
         sandbox.patch("/control/project/", {"webhook_url": address})
         page = browser.open("webhooks/")

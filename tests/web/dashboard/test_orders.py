@@ -102,7 +102,7 @@ def test_orders_are_sorted(sandbox: Sandbox) -> None:
         older = next(link for link in page.links if f"before={expected[49]}" in link)
         rows = [*shown(page), *shown(browser.open(f"{sandbox.url}{older}"))]
         assert rows == expected
-    assert "There is no such sort order" in browser.open("orders/?sort=colour").ids["remark"]
+    assert "This sort order does not exist" in browser.open("orders/?sort=colour").ids["remark"]
 
 
 def shown(page: Page) -> list[str]:

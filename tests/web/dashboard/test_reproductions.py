@@ -154,7 +154,7 @@ BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
     ),
     (
         shops.forgets_its_first_order,
-        "ORD-07: There are two orders",
+        "ORD-07: Two orders have",
         "    order_id = ",
         "    sandbox.session.delete(orders + sandbox.client.orders()[-1]['id'] + '/')\n    order_id = ",
     ),

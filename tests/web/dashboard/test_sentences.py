@@ -56,8 +56,11 @@ def token_of_another_server() -> str:
 @pytest.mark.parametrize(
     ("token", "said"),
     [
-        ("", "This form does not come from this sandbox. Load the page and click there."),
-        ("0" * 64, "This form does not come from this sandbox. Load the page and click there."),
+        ("", "This form does not come from this sandbox. Open the page of the sandbox and click there."),
+        (
+            "0" * 64,
+            "This form does not come from this sandbox. Open the page of the sandbox and click there.",
+        ),
         (
             "another project",
             "This form belongs to another project. Load the page of this project and click again.",

@@ -50,7 +50,7 @@ def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
     page = browser.send(clock, {"to": "2026-03-05T00:00:00"}, page)
     assert page.ids["now"] == "Thu 05 Mar 2026 00:00:00"
     refused = browser.send(clock, {"to": "2026-03-04T00:00:00"}, page)
-    assert refused.ids["notice"] == "Time only moves forward; it is 5 Mar 00:00."
+    assert refused.ids["notice"] == "Choose a time in the future; it is now 5 Mar 00:00."
     assert "notice" in browser.send(clock, {"to": "tomorrow"}, page).ids
     assert page.ids["now"] == "Thu 05 Mar 2026 00:00:00"
 

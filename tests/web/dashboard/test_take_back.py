@@ -90,7 +90,7 @@ def test_a_move_stays_if_something_would_be_lost(
         page = browser.send(take_back(moved), {}, moved)
         newest = sandbox.get("/control/orders/?limit=1").json()["items"][0]["id"]
         expected = named.format(order=order["id"][:8], old=old["id"][:8], new=newest[:8])
-        assert page.ids["notice"].startswith("The move stays, because taking it back would undo: ")
+        assert page.ids["notice"].startswith("The move cannot be undone, because that would discard: ")
         assert expected in page.ids["notice"]
     assert _without_time(sandbox.get("/control/state/").json()) == _without_time(state)
 
@@ -131,7 +131,7 @@ def test_many_losses_are_counted(sandbox: Sandbox) -> None:
     for _ in range(25):
         sandbox.place()
     page = browser.send(take_back(moved), {}, moved)
-    assert "would undo: 5 earlier changes, order " in page.ids["notice"]
+    assert "would discard: 5 earlier changes, order " in page.ids["notice"]
 
 
 def test_a_form_of_a_code_still_makes_one_order(sandbox: Sandbox) -> None:

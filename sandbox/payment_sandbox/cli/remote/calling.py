@@ -1,4 +1,4 @@
-"""Common parts of the commands for a running server: address and key, output, one-line errors."""
+"""Common parts of the commands for a running server: address, key, output, one-line errors."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ TOKEN_VARIABLE: Final = "SANDBOX_CONTROL_TOKEN"
 START_ADVICE: Final = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
 ADVICE: Final = {
     "is not trusted": "trust its certificate with --ca FILE or SANDBOX_CA",
-    "speaks plain http": "write http://, or start it with --tls",
-    "nothing listens": START_ADVICE,
+    "serves plain http": "write http://, or start it with --tls",
+    "no server listens": START_ADVICE,
     "cannot be resolved": START_ADVICE,
     "cannot be reached": START_ADVICE,
 }
@@ -74,7 +74,7 @@ class CommandRun:
         self.show(answer, lambda safe: columns(rows(safe), headers, empty))
 
     def read(self, file: Path) -> bytes:
-        """Read a file to send; later errors name their positions in it."""
+        """Read a file to send; later errors name positions in the file."""
         self.file = file
         try:
             return file.read_bytes()
@@ -170,7 +170,7 @@ def _run_command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _option(context: click.Context, name: str, value: Any) -> Any:
-    """Return an option's value; an option before the command of a group overrides the environment."""
+    """Return an option's value; an option before a group's command overrides the environment."""
     parent = context.parent
     is_explicit = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     if is_explicit or parent is None or parent.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -179,7 +179,7 @@ def _option(context: click.Context, name: str, value: Any) -> Any:
 
 
 def _options(run: Any, *, needs_token: bool) -> Any:
-    """Add the common options; the control token shows only in commands that need it."""
+    """Add the common options; the help shows the control token only for commands that need it."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the response as JSON."),
         click.option(
@@ -263,7 +263,7 @@ def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "
 
 @contextmanager
 def report_errors(call: CommandRun) -> Iterator[None]:
-    """Exit with the server's refusal: one line, or one line per mistake in a file."""
+    """Exit with the server's refusal, on one line or on one line per mistake in a file."""
     from payment_sandbox.client.errors import SandboxError
 
     try:
@@ -284,7 +284,7 @@ def _refusal_lines(refused: "SandboxError", file: Path | None) -> list[str]:
 
 
 def _advice(refused: "SandboxError") -> str:
-    """Return the possible actions, or the command to find the cause of the failure."""
+    """Return the possible actions, or the command that shows the cause of the failure."""
     if refused.status in FAULT_STATUSES:
         return "; payment-sandbox faults and scenario show the cause"
     if refused.allowed and "possible now" not in refused.value:
@@ -293,7 +293,7 @@ def _advice(refused: "SandboxError") -> str:
 
 
 def columns(rows: Iterable[Row], headers: Row, empty: str) -> str:
-    """Format a table, without cutting cells, so that identifiers can be copied."""
+    """Format a table with uncut cells, so that identifiers can be copied."""
     texts = [[format_value(cell) for cell in row] for row in rows]
     if not texts:
         return empty

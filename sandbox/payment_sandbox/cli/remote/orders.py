@@ -31,7 +31,7 @@ an_order = click.argument("order", default=LAST, shell_complete=order_ids)
 @remote("orders", example="orders --status completed --limit 5")
 @click.option("--status", help="Only orders with this status.")
 @click.option("--method", help="Only orders with this payment method.")
-@click.option("--text", help="Only orders with this text in an id, number, name or e-mail address.")
+@click.option("--text", help="Only orders with this text in an id, number, name or email address.")
 @click.option("--limit", type=NumberOption(1, 99999), default=20, show_default=True, help="Maximum number.")
 def orders(call: CommandRun, **filters: Any) -> None:
     """List orders, newest first."""
@@ -111,7 +111,7 @@ def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **det
 
 @remote("pay", example="pay last --card frictionless")
 @an_order
-@click.option("--payment-method", help="The payment method, if the customer has yet to choose one.")
+@click.option("--payment-method", help="The payment method, for an order without a chosen method.")
 @click.option("--card", help="The test card to pay with.")
 @click.option("--issuer-id", help="The bank to pay with.")
 @click.option("--open", "in_browser", is_flag=True, help="Open the payment page in a browser instead.")
@@ -138,7 +138,7 @@ def _address(call: CommandRun, page: str) -> str:
 
 def _open(call: CommandRun, pages: list[str]) -> None:
     if not pages:
-        fail("the order has no payment page, or no longer has one")
+        fail("the order has no payment page, or the page has closed")
     address = _address(call, pages[-1])
     say(address)
     webbrowser.open(address)
@@ -183,13 +183,13 @@ def trigger(
 
 
 def _warn_of_ignored_fields(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:
-    """Warn of fields that orders do not have."""
+    """Warn of unknown order fields."""
     if not fields:
         return
     requests = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
     if requests and requests[0]["ignored"]:
         ignored = ", ".join(requests[0]["ignored"])
-        say(f"payment-sandbox: ignored, because orders have no such field: {ignored}", to_stderr=True)
+        say(f"payment-sandbox: ignored unknown order fields: {ignored}", to_stderr=True)
 
 
 def listen_hint(call: CommandRun) -> Iterator[str]:

@@ -145,7 +145,7 @@ def servers(call: CommandRun) -> None:
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
 def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
-    """Create a project, and print its API key, which is never shown again."""
+    """Create a project, and print its API key, which is shown only once."""
     from payment_sandbox.projects.settings import Settings
 
     before = {**Settings().as_mapping(), "clock": ""}

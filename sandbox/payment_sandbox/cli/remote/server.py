@@ -28,7 +28,7 @@ def health(call: CommandRun) -> None:
 
 @remote("watch", example="watch --json")
 def watch(call: CommandRun) -> None:
-    """Show the project's events as they happen, until Ctrl-C."""
+    """Stream the project's events until Ctrl-C."""
     for event in call.sandbox.events():
         line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_event_text(event.data)}"
         say(line)
@@ -135,7 +135,7 @@ def review(call: CommandRun, form: str) -> None:
 def replay(call: CommandRun, file: str) -> None:
     """Replay the evidence of an order in a new project; exit code 1 if the result differs.
 
-    To get an evidence file, choose "Download evidence" on the page of an order in the dashboard.
+    To get an evidence file, choose "Download evidence" on an order's page in the dashboard.
     """
 
     sys.exit(1 if replay_file(call, file) else 0)

@@ -91,7 +91,10 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
                 to_stderr=True,
             )
         else:
-            say(f"the sandbox is unreachable: {problem}; webhooks wait until it is back", to_stderr=True)
+            say(
+                f"the sandbox is unreachable: {problem}; webhooks wait until the sandbox is back",
+                to_stderr=True,
+            )
 
     listener = Listener(
         call.sandbox, forward_to, on_forwarded=print_forwarded, on_server=server, send=poster(trusted)

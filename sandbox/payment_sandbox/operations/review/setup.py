@@ -20,7 +20,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, RecordedDecision
 
 ACCEPTED: Final = (200, 201)  # statuses of requests with valid URLs
-PLAIN_ON_TLS: Final = "speaks plain http"
+PLAIN_ON_TLS: Final = "serves plain http"
 
 
 def count_unsent_changes(epoch: Epoch) -> int:

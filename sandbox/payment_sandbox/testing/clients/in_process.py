@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
     from payment_sandbox.serving.server import Server
 
-SETTLE_SECONDS: Final = (
-    10.0  # the longest wait of a call for the webhooks that it triggers, directly or indirectly
-)
+SETTLE_SECONDS: Final = 10.0  # the longest wait of a call for its direct and indirect webhooks
 
 WAIT: Final = "/control/wait/"
 MERCHANT_API: Final = "/v1/"
@@ -48,7 +46,7 @@ class SandboxResponse(NamedTuple):
 
 
 class CutOff(Exception):
-    """A fault cut the connection; ``partial`` is the received part of the response, if any."""
+    """A fault cut the connection; ``partial`` is the received part of the response; None without one."""
 
     partial: SandboxResponse | None = None
 
@@ -65,7 +63,7 @@ class TookTooLong(Exception):
 
 
 class EndlessRun(BaseException):
-    """A run of a rehearsal never ends. A ``BaseException``, so that the shop does not catch it."""
+    """A rehearsal run never ends. This is a ``BaseException``, so that the shop does not catch it."""
 
 
 class _InProcessLine(Line):
@@ -74,7 +72,7 @@ class _InProcessLine(Line):
     silence_seconds = 0.0
 
     def __init__(self, shop_request: ShopRequest | None, deliver: Deliver) -> None:
-        """Defer webhooks of the call to the end of ``shop_request``, if the shop makes it during one."""
+        """Defer webhooks of the call to the end of the enclosing ``shop_request``, if any."""
         super().__init__()
         self._shop_request = shop_request
         self._deliver = deliver
@@ -96,7 +94,7 @@ class _InProcessLine(Line):
         raise NoAnswer
 
     def keep(self, project: "Project", held: "DeferredDeliveries") -> bool:
-        """Defer the webhooks, if the shop makes the call during a request."""
+        """Defer the webhooks if the shop makes the call during a request."""
         if self._shop_request is not None:
             self._shop_request.defer(project, held, self._deliver)
         return self._shop_request is not None
@@ -171,7 +169,7 @@ class InProcess:
     def _answered(self, environ: dict[str, Any], line: Line) -> SandboxResponse | CutOff:
         try:
             return self._answer(environ, line)
-        except CutOff as cut:  # the webhooks are delivered all the same
+        except CutOff as cut:  # the webhooks are delivered anyway
             return cut
 
     def _answer(self, environ: dict[str, Any], line: Line) -> SandboxResponse:
@@ -195,7 +193,7 @@ def _stop_endless_run(project: "Project | None", method: str, path: str) -> None
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
-    """Return whether a call may cause webhooks; a read does only on a running clock or in a wait."""
+    """Return whether a call may cause webhooks; a read may only on a running clock or in a wait."""
     return method != "GET" or path.startswith(WAIT) or project.epoch.state.clock.running
 
 
@@ -239,7 +237,7 @@ def _answered(head: WsgiHead, answers: list[bytes]) -> SandboxResponse:
 
 
 def _with_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:
-    """Add a header to the response that lists the unanswered webhooks."""
+    """Add a header with the unanswered webhooks to the response."""
     pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
@@ -251,7 +249,7 @@ def basic(key: str, password: str = "") -> str:
 
 
 def key_in(authorization: str) -> str:
-    """Return the API key in an ``Authorization`` header; empty if it has none."""
+    """Return the API key in an ``Authorization`` header; empty without a key."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return ""

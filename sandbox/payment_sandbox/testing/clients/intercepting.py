@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class OnImport(MetaPathFinder):
-    """Calls a function for each of several libraries: at once if it is loaded, otherwise on its import."""
+    """Calls a function for each library: at once for loaded libraries, otherwise on import."""
 
     def __init__(self, names: Collection[str], on_loaded: Callable[[ModuleType], None]) -> None:
         self._waiting = set(names)
@@ -51,10 +51,10 @@ class OnImport(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a library as usual, with a callback at the end of its import."""
+        """Find a library as usual, with a callback after its import."""
         if fullname not in self._waiting:
             return None
-        self._waiting.discard(fullname)  # to avoid a recursion
+        self._waiting.discard(fullname)  # to avoid infinite recursion
         spec = find_spec(fullname)
         if spec is None or spec.loader is None:
             return spec
@@ -122,14 +122,14 @@ class Provider(NamedTuple):
 
 
 class Rejections:
-    """Sentences about intercepted requests with an unknown key or path, with a limit."""
+    """The newest sentences about intercepted requests with an unknown key or path."""
 
     def __init__(self) -> None:
         self._sentences: list[str] = []
         self._dropped = 0
 
     def add(self, sentence: str) -> None:
-        """Add a sentence; drop the oldest beyond the limit."""
+        """Add a sentence; drop the oldest sentence beyond the limit."""
         self._sentences.append(sentence)
         if len(self._sentences) > REJECTIONS_MAX:
             del self._sentences[0]
@@ -137,7 +137,7 @@ class Rejections:
 
     @property
     def count(self) -> int:
-        """The number of all rejections, dropped ones included."""
+        """The number of all rejections, including dropped ones."""
         return self._dropped + len(self._sentences)
 
     def since(self, count: int) -> list[str]:
@@ -268,7 +268,7 @@ class _OriginRoutes:
 
 
 class _Origins:
-    """All intercepted origins; the libraries are hooked while there is one."""
+    """All intercepted origins; the libraries are hooked while any origin is intercepted."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -115,7 +115,7 @@ class InProcessAdapter(HTTPAdapter):
 
 
 def _read_seconds(timeout: Any) -> float | None:
-    """Return the read timeout, from any form that requests accepts; None means no limit."""
+    """Return the read timeout from any form accepted by requests; None means no limit."""
     if isinstance(timeout, Timeout):
         started = timeout.clone()
         started.start_connect()
@@ -157,7 +157,7 @@ def _raw(answer: SandboxResponse) -> HTTPResponse:
 
 
 def session(server: "Server", api_key: str) -> requests.Session:
-    """Create a session with the key set, whose requests to the sandbox never leave the process."""
+    """Create a session with the key, whose requests to the sandbox never leave the process."""
     session = direct_session(api_key)
     session.mount(f"{server.url}/", InProcessAdapter(server))
     return session

@@ -1,4 +1,4 @@
-"""Calls an ASGI application, on the event loop of the test or on one of its own."""
+"""Calls an ASGI application, on the event loop of the test or on a separate loop."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from threading import Thread, local
@@ -125,7 +125,7 @@ class AsgiShop:
             if exchanged.error is not late:  # the position at the cancellation
                 late.__cause__ = exchanged.error
             raise
-        except Exception as error:  # frameworks reraise errors that they have answered with 500
+        except Exception as error:  # frameworks reraise errors after a 500 response
             if not exchanged.is_whole:
                 raise
             record_exception(error)
@@ -162,7 +162,7 @@ class AsgiShop:
     def close(self) -> None:
         """Close the event loops."""
         loops, self._loops = self._loops, []
-        if loops and has_running_loop():  # other loops then cannot end their tasks on this thread
+        if loops and has_running_loop():  # other loops cannot end their tasks on this thread
             closing = Thread(target=_close, args=(loops,), name="shop")
             start(closing)
             closing.join()

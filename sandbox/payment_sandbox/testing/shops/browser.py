@@ -67,7 +67,7 @@ class AsgiBridge:
         self._loop: LoopThread | None = None
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request, on the loop of an ``async`` test, or on a loop of its own."""
+        """Answer one request, on the loop of an ``async`` test or on the bridge's own loop."""
         exchange = _BrowserExchange(self._application, environ)
         (CALLING_LOOP.get() or self._own_loop()).run(exchange.run, SECONDS_MAX)
         start_response(f"{exchange.status} {responses.get(exchange.status, '')}", exchange.headers)
@@ -120,7 +120,7 @@ class Browser:
         return self._ask("POST", path, data=data, **more)
 
     def double_click(self, path: str, data: Any = None, **more: Any) -> list[TestResponse]:
-        """Submit a form twice at the same moment, as impatient customers do; return both responses."""
+        """Submit a form twice at the same time, as impatient customers do; return both responses."""
         return self._send_together(lambda: self._ask("POST", path, data=data, **more), 2)
 
     def returns(self, order_id: str, tabs: int = 1) -> list[TestResponse]:

@@ -65,7 +65,7 @@ class WsgiShop:
         with open_response(self._application, environ, heads.append) as pieces:
             for piece in pieces:
                 body += piece
-                if body:  # as in servers, an error before the first chunk can still become a 500
+                if body:  # an error before the first chunk can still become a 500, as in servers
                     answered(_code(heads))
                 if len(body) >= ATTEMPT_BODY_BYTES:
                     break
@@ -161,7 +161,7 @@ def _kind(application: object) -> str:
 
 def _is_coroutine_function(application: Any) -> bool:
     return inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(
-        getattr(application, "__call__", None)  # noqa: B004 (its kind matters, not whether it exists)
+        getattr(application, "__call__", None)  # noqa: B004 (its kind matters, not its existence)
     )
 
 
@@ -244,7 +244,7 @@ class Receiver:
                 self._running[thread_id] = outer
 
     def place(self, thread: int) -> str | None:
-        """Locate the handler that a thread waits for; return None if it waits for none."""
+        """Locate the handler that a thread waits for; return None without a handler."""
         running = self._running.get(thread)
         return None if running is None else self._explain(running, location_on_thread(running.thread))
 
@@ -289,10 +289,9 @@ class Receiver:
         return "\n".join(filter(None, (traceback, *notes)))
 
     def may_have_called(self) -> bool:
-        """Return whether the calling code may belong to a webhook handler, which must not wait for webhooks.
+        """Return whether the caller may be a webhook handler, which must not wait for webhooks.
 
-        The test's own thread belongs to a handler only while it runs one. A handler that has timed out no
-        longer counts.
+        The test's own thread counts only while it runs a handler, and a handler only until its timeout.
         """
         thread_id = get_ident()
         running = RUNNING.get()

@@ -19,7 +19,7 @@ _NUMBER: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\
 
 
 class Submission(NamedTuple):
-    """A variation of a submission: by default a repeat, ``at_once`` or afterwards."""
+    """A variation of a submission: by default a repetition, ``at_once`` or afterwards."""
 
     at_once: bool = False
     more: int = 0  # added to the first whole number of the form, submitted once
@@ -27,7 +27,7 @@ class Submission(NamedTuple):
 
 
 SubmissionChoice = Callable[[str, str, bool], Submission | None]
-"""Called for every form of the test with method, path, and whether the form has a whole number."""
+"""Chooses the variation of a form from its method, its path, and whether it has a whole number."""
 
 _choices: Final[list[SubmissionChoice]] = []  # the newest last
 
@@ -54,7 +54,7 @@ def with_number(body: bytes, more: int) -> bytes:
 
 
 class RepeatedRequest:
-    """The repeat of a WSGI request, at the same moment or afterwards."""
+    """The repetition of a WSGI request, at the same time or afterwards."""
 
     def __init__(self, environ: Environ, at_once: bool, ask: Callable[[Environ], Any]) -> None:
         context = copy_context()
@@ -69,7 +69,7 @@ class RepeatedRequest:
             start(self._thread)
 
     def end(self) -> None:
-        """Return after the answer to the second request; its exceptions are ignored."""
+        """Wait for the answer to the second request, and ignore its exceptions."""
         if self._thread is not None:
             self._thread.join()
         else:
@@ -145,7 +145,7 @@ async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, 
 async def _answer_twice(
     submission: Submission, scope: Scope, body: bytes, send: Send, answer: Answer
 ) -> None:
-    """Answer a request and its repeat; the first response counts."""
+    """Answer a request and its repetition; the first response counts."""
     first = answer(dict(scope), _replay(body), send)
     second = answer(dict(scope), _replay(body), _discard)
     if submission.at_once:

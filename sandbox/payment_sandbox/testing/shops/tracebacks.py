@@ -55,7 +55,7 @@ class _Listener(logging.Handler):
 
 
 _LISTENER: Final = _Listener()
-_listening: Final[list[RunningHandler]] = []  # if not empty, the root logger has the listener
+_listening: Final[list[RunningHandler]] = []  # while not empty, the root logger has the listener
 
 
 @contextmanager
@@ -75,21 +75,21 @@ def running_handler(receiver: object) -> Iterator[RunningHandler]:
 
 
 def record_exception(error: BaseException) -> None:
-    """Record an exception that the running handler has already answered."""
+    """Record an exception already answered by the running handler."""
     running = RUNNING.get()
     if running is not None:
         running.logged.append(error)
 
 
 def add_note(text: str) -> None:
-    """Add a note to the report of the running handler, for the case of a failure."""
+    """Add a note to the running handler's report, in case of a failure."""
     running = RUNNING.get()
     if running is not None:
         running.notes.append(text)
 
 
 def set_handler_thread() -> None:
-    """Record this thread, an event loop's for example, as the one of the running handler."""
+    """Record this thread, such as an event loop's, as the thread of the running handler."""
     running = RUNNING.get()
     if running is not None:
         running.thread = get_ident()
@@ -116,7 +116,7 @@ def _location(stack: StackSummary) -> str:
 
 
 def is_on_worker(error: BaseException) -> bool:
-    """Return whether an error came from a worker thread of an async framework, or from waiting for one."""
+    """Return whether an error came from a framework's worker thread, or from waiting for such a thread."""
     return any(
         frame.filename.endswith(WORKERS)
         for each in _chain(error)

@@ -1,8 +1,8 @@
 """Tracks a test's requests to its shop, so that webhooks can wait for the shop's response.
 
-Any test client may call the application, so its class is replaced by a subclass whose ``__call__`` marks the
-start and the end of a request. Django's test clients do not call the application, so their handlers get such
-a ``__call__``.
+Any test client may call the application, so the application's class is replaced by a subclass whose
+``__call__`` marks the start and the end of a request. Django's test clients do not call the application, so
+their handlers get such a ``__call__``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -62,7 +62,7 @@ _CURRENT_REQUEST: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_reque
 
 
 def current_request() -> ShopRequest | None:
-    """Return the test's request to its shop that runs this code, if any."""
+    """Return the test's request to its shop that runs this code; None without one."""
     return _CURRENT_REQUEST.get() if RUNNING.get() is None else None
 
 
@@ -110,7 +110,7 @@ def _wsgi_members(kind: type) -> dict[str, Any]:
 
 
 def _read_whole(pieces: Iterable[bytes]) -> list[bytes]:
-    """Read a whole response, since webhooks follow it."""
+    """Read a whole response, because webhooks follow the response."""
     try:
         return list(pieces)
     finally:
@@ -161,7 +161,7 @@ class _WatchedApplications:
         self._classes: dict[type, type] = {}  # by original class
 
     def begin(self, application: Any) -> None:
-        """Watch an application; ignore one whose class cannot be replaced, such as a function."""
+        """Watch an application; ignore applications without a replaceable class, such as functions."""
         if is_django(application):
             _DJANGO.begin()
             return
@@ -213,7 +213,7 @@ class _Django:
             handler.__call__ = watched(handler.__call__)
 
     def end(self) -> None:
-        """Stop watching them for one project."""
+        """Stop watching the test clients for one project."""
         self._count -= 1
         while not self._count and self._before:
             handler, call = self._before.pop()

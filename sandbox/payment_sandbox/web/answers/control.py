@@ -35,7 +35,7 @@ def advance_record(advance: AdvanceResult) -> records.Advance:
 
 
 def stopped_record(advance: AdvanceResult) -> records.Stopped:
-    """Serialize whether a limit stopped an advance, and the webhooks in flight; usually empty."""
+    """Serialize the early stop of an advance, and the webhooks in flight; usually empty."""
     under_way = cast(list[records.UnderWay], advance.under_way)
     if advance.stopped:
         return {"stopped": True, "under_way": under_way}
@@ -113,7 +113,7 @@ def _body(body: bytes) -> Any:
 
 
 def journal_record(entry: JournalEntry, decision: Mapping[str, Any] | None) -> records.JournalEntry:
-    """Serialize a request and its response (CTL-25), with the decision for the attempt it created."""
+    """Serialize a request and its response (CTL-25), with the decision for the created attempt."""
     return {
         **journal_summary(entry),
         "request": _body(entry.request),

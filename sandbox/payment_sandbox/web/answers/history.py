@@ -1,4 +1,4 @@
-"""The history of a project: filtered pages of its records, and the report of a failed test."""
+"""The history of a project: filtered pages of records, and the report of a failed test."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -22,7 +22,7 @@ from payment_sandbox.web.answers.control import (
 )
 
 PAGED: Final = ("limit", "before", "summary")
-"""The parameters of a page; without them, the response is the whole journal, with its other lists."""
+"""The parameters of a page; without any, the response is the whole journal with its other lists."""
 
 Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
 
@@ -44,7 +44,7 @@ def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Web
 def newest_page(
     newest_first: Iterable[Record], query: Mapping[str, str], is_known: Callable[[str], bool]
 ) -> list[Record]:
-    """Return a page: the newest items, or those before the item with the id ``before``; newest last.
+    """Return a page: the newest items, or the items before the id ``before``; newest last.
 
     Raises:
         Invalid: no item has the id ``before``.
@@ -95,7 +95,7 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
 
 
 def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
-    """Serialize a request and its response, with the scenario's decision for the attempt it created."""
+    """Serialize a request and its response, with the scenario's decision for the created attempt."""
     return journal_record(entry, project.epoch.journal.explanation(entry.transaction_id))
 
 
@@ -151,7 +151,7 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
 
 
 NOT_SENT: Final = "HOOK-03"
-"""The rule of findings about status changes for which no webhook was sent."""
+"""The rule of findings about status changes without a webhook."""
 NOTHING_CAME: Final = (
     "no call with this project's key has arrived",
     "    Give the shop's client the address of the sandbox and this key. Redirect a client with"
@@ -215,7 +215,7 @@ def _lines(
 
 
 def _webhook(item: TimelineEntry, answer: TimelineEntry | None, url: str) -> Iterator[str]:
-    """Yield the lines of an attempt and its answer; an attempt withheld by a fault has no answer."""
+    """Yield the lines of an attempt and its answer, which attempts withheld by a fault lack."""
     number = item.label.partition(":")[0].removeprefix("webhook")
     head = f"webhook {item.id[:8]} for {item.order_id}{number}"
     if answer is None:

@@ -1,4 +1,4 @@
-"""Orders and refunds in requests and responses; both have the same shape."""
+"""Orders and refunds in requests and responses, with a common shape."""
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
@@ -177,7 +177,7 @@ class ShownOrder(NamedTuple):
 
     @property
     def customer(self) -> dict[str, Any] | None:
-        """The customer, in full or reduced, as the project's settings say."""
+        """The customer, in full or reduced, depending on the settings."""
         customer: dict[str, Any] | None = self.order.sent.get("customer")
         if customer is not None and self.project.settings.reduced_customer:
             return reduce_customer(customer)
@@ -196,11 +196,11 @@ SHOWN: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
     "customer": attrgetter("customer"),
     "extra": attrgetter("extra"),
 }
-"""The getters of fields that are not simply echoed."""
+"""The getters of fields that are not echoed."""
 
 
 def _echo_field(field: SentField) -> RecordField[ShownOrder]:
-    """Define a field that the order stores as it was sent."""
+    """Define a field that is stored and echoed unchanged."""
 
     def echo(shown: ShownOrder) -> Any:
         return shown.order.sent.get(field.name)
@@ -328,7 +328,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
     ),
 )
 EXTRA_BLOCKS: Final = {DETAILS: order_line_details, AMOUNTS: AMOUNTS_TABLE.record}
-"""The serializers of blocks that a response contains only if ``fields[]`` names them."""
+"""The serializers of the optional blocks, which ``fields[]`` requests."""
 
 OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE)
 UpdateForm: Final = ORDER.form(

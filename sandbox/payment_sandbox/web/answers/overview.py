@@ -5,8 +5,8 @@ from typing import Any, Final, cast
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
-from payment_sandbox.operations.agenda import dues_of, event
-from payment_sandbox.operations.cancel import why_not_cancellable
+from payment_sandbox.operations.agenda import entries_of, event
+from payment_sandbox.operations.cancel import uncancellable_reason
 from payment_sandbox.operations.coverage import CoverageGroup
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
@@ -52,14 +52,14 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
 
 
 def order_overview(project: Project, order: Order) -> records.OrderOverview:
-    """Serialize an order or a refund with everything about it."""
+    """Serialize an order or a refund with all related data."""
     epoch = project.epoch
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
     return {
         "order": cast(records.Order, order_record(project, order)),
         "actions": actions(project, order),
         "decisions": list(_decisions(project, order)),
-        "agenda": [cast(records.Due, event(due)) for due in dues_of(epoch, order)],
+        "agenda": [cast(records.Due, event(due)) for due in entries_of(epoch, order)],
         "webhooks": [
             delivery_record(delivery, project.masking)
             for order_id in (order.id, *(refund.id for refund in refunds))
@@ -73,7 +73,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
 
 
 def actions(project: Project, order: Order) -> records.Actions:
-    """Return the possible actions by actor; those of the merchant with their limits in cents."""
+    """Return the possible actions by actor, with limits in cents for the merchant."""
     terms = project.epoch.terms(project.now())
     possible = possible_actions(order, terms)
     actions: dict[str, list[Any]] = {
@@ -92,7 +92,7 @@ def _merchant_actions(order: Order) -> list[records.MerchantAction]:
     actions: list[records.MerchantAction] = [
         {"action": name, "amount_max": cents} for name, cents in limits_cents.items() if cents > 0
     ]
-    if why_not_cancellable(order) is None:
+    if uncancellable_reason(order) is None:
         actions.append({"action": "cancel", "amount_max": None})
     return actions
 

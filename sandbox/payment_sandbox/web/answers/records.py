@@ -41,10 +41,10 @@ class Pruned(TypedDict):
 class Server(TypedDict):
     """A server of the cluster."""
 
-    url: Annotated[str, "The URL at which the other servers reach it."]
+    url: Annotated[str, "The server's URL for the other servers."]
     version: str
     status: Literal["ok", "draining"]
-    projects: Annotated[int, "The number of projects in its memory."]
+    projects: Annotated[int, "The number of projects in the server's memory."]
 
 
 class Clock(TypedDict):
@@ -64,14 +64,14 @@ class UnderWay(TypedDict):
 
 
 class Stopped(TypedDict, total=False):
-    """Details of an advance that a limit stopped or that ended with webhooks in flight; usually empty."""
+    """Details of an advance stopped by a limit or with webhooks in flight; usually empty."""
 
     stopped: Annotated[Literal[True], "A limit stopped the advance; advance again to continue."]
     under_way: Annotated[list[UnderWay], "The webhooks in flight, if any."]
 
 
 class MovedClock(Clock, Stopped):
-    """A project's clock after a move, which a limit may have stopped early."""
+    """A project's clock after a move, which may have been stopped early by a limit."""
 
 
 class Project(TypedDict):
@@ -85,7 +85,7 @@ class Project(TypedDict):
 
 
 class NewProject(Project):
-    """A new project with its API key, which no later response contains."""
+    """A new project with its API key, which is shown only once."""
 
     api_key: str
 
@@ -99,7 +99,7 @@ class Deleted(TypedDict):
 class Offer(TypedDict):
     """A webhook attempt for a listener to make."""
 
-    id: Annotated[str, "The id to report the answer with; it survives a restart of the server."]
+    id: Annotated[str, "The id for reporting the answer; it survives a restart of the server."]
     webhook: Annotated[str, "The id of the webhook, common to all its attempts."]
     number: int
     at: Annotated[Moment, "Sandbox time."]
@@ -114,9 +114,7 @@ class Offers(TypedDict):
     """The webhook attempts for a listener to make now."""
 
     items: list[Offer]
-    replaced: Annotated[
-        bool, "Whether the listener has signed off or was replaced by another one, and has to stop."
-    ]
+    replaced: Annotated[bool, "Whether the listener must stop, because it has signed off or was replaced."]
 
 
 class Recorded(TypedDict):
@@ -188,7 +186,7 @@ class Faults(TypedDict):
 
 
 class UsedRule(TypedDict):
-    """A rule of a scenario, with the number of attempts it has decided since the scenario was activated."""
+    """A rule of a scenario, with the number of attempts decided since the scenario's activation."""
 
     rule: Annotated[int, "The index of the rule."]
     when: Json
@@ -306,13 +304,15 @@ class Webhook(TypedDict):
     order_id: str
     url: str
     state: Annotated[str, OneOf(delivery_states)]
-    lost: Annotated[bool, "Whether a fault withheld it from the shop; it then counts as delivered."]
-    status: Annotated[str, "The order status that it reports."]
+    lost: Annotated[
+        bool, "Whether a fault withheld the webhook from the shop; such webhooks count as delivered."
+    ]
+    status: Annotated[str, "The reported order status."]
     attempts: list[Attempt]
 
 
 class Nearest(TypedDict):
-    """The rule that came closest to matching."""
+    """The closest rule without a match."""
 
     rule: int
     differs: list[Difference]
@@ -333,7 +333,7 @@ class Decided(Decision):
 
 
 class Headers(TypedDict):
-    """The headers of a request and its response, without those that hold keys."""
+    """The headers of a request and its response, without headers that contain keys."""
 
     request: Strings
     response: Strings
@@ -372,7 +372,7 @@ class StatusReached(TypedDict):
 
     id: str
     transaction_id: str | None
-    cause: Annotated[str | None, "The id of the request or action that caused it."]
+    cause: Annotated[str | None, "The id of the request or action that caused the change."]
     order_id: str
     payment_method: Annotated[str | None, "The method of an attempt; null for an order."]
     status: str
@@ -423,7 +423,7 @@ class OrderRow(TypedDict):
     amount: Annotated[int, "Cents."]
     currency: str
     payment_method: Annotated[str | None, "The method of the newest attempt."]
-    customer: Annotated[str | None, "The customer's e-mail address."]
+    customer: Annotated[str | None, "The customer's email address."]
     created: Moment
     modified: Moment
     flags: list[str]
@@ -431,14 +431,14 @@ class OrderRow(TypedDict):
 
 
 class MerchantAction(TypedDict):
-    """An action that is possible for the merchant now."""
+    """A currently possible action of the merchant."""
 
     action: Annotated[str, OneOf(lambda: ("capture", "void", "refund", "cancel"))]
     amount_max: Annotated[int | None, "Cents."]
 
 
 class Actions(TypedDict):
-    """The actions that are possible now, by actor."""
+    """The currently possible actions, by actor."""
 
     customer: list[str]
     bank: list[str]
@@ -448,7 +448,7 @@ class Actions(TypedDict):
 
 
 class RefundRow(OrderRow):
-    """A refund of an order, with the actions possible on it."""
+    """A refund of an order, with its possible actions."""
 
     actions: Actions
 
@@ -482,7 +482,7 @@ Happening = TypedDict(
         "rule": Annotated[str | None, "The rule that refused a request."],
         "detail": str | None,
         "duration_ms": Annotated[int | None, "The shop's response time; null if it answered at once."],
-        "lost": Annotated[bool, "Whether a fault withheld it from its receiver."],
+        "lost": Annotated[bool, "Whether a fault withheld the message from its receiver."],
     },
 )
 """An entry of the timeline: a message from one party to another, or an event at one of them."""
@@ -516,12 +516,14 @@ class QrRow(TypedDict):
 
 
 class CoverageCell(TypedDict):
-    """A case, and the orders or requests that have met it."""
+    """A case, with the orders or requests that cover it."""
 
     what: Annotated[str, "The case, such as paid, retried, CAP-08, or rule 1 of a scenario."]
     met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
-    count: Annotated[int, "The number of orders or requests that met the case without a mistake."]
-    wrong: Annotated[list[str], "Ids of those with an open finding of the review; the first hundred."]
+    count: Annotated[int, "The number of orders or requests that cover the case without a mistake."]
+    wrong: Annotated[
+        list[str], "Ids of orders or requests with an open finding of the review; the first hundred."
+    ]
     by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
 
 
@@ -534,11 +536,11 @@ class CoverageRow(TypedDict):
 
 
 class Coverage(TypedDict):
-    """The cases that the shop has met, out of all possible ones."""
+    """The cases covered by the shop, out of all possible cases."""
 
     items: list[CoverageRow]
     dropped: Annotated[int, "Always 0."]
-    percent: Annotated[float, "The share of the methods' cases that the shop has met, in percent."]
+    percent: Annotated[float, "The covered share of the methods' cases, in percent."]
     is_chosen: Annotated[bool, "Whether payment_methods is set; if not, the methods in use count."]
 
 

@@ -84,7 +84,7 @@ def order_answer(call: Call, order: Order, status: int = 200) -> Response:
 
 
 def order_bytes(project: Project, order: Order, body: str | None = None) -> tuple[str, bytes]:
-    """Return the ETag and the body of an order's current version; the newest ones are cached."""
+    """Return the ETag and the body of an order's current version; the newest versions are cached."""
     etag = project.epoch.etag(order)
     cache = project.epoch.answers
     cached = cache.get(order.id)
@@ -92,7 +92,7 @@ def order_bytes(project: Project, order: Order, body: str | None = None) -> tupl
         return cached
     answer = cache[order.id] = etag, (body or json_line(order_record(project, order))).encode()
     if len(cache) > ANSWERS_CACHED_MAX:
-        with suppress(KeyError):  # another thread may have emptied it
+        with suppress(KeyError):  # another thread may have emptied the cache
             cache.popitem(last=False)
     return answer
 

@@ -19,10 +19,10 @@ UPDATE = "update"
 class RecordField(Generic[Subject]):
     """One field of a record.
 
-    ``show`` gets the value from the record's subject; None omits it. ``reads`` reads it from a request.
-    ``shape`` describes it in responses and defaults to ``reads``. ``on`` lists the requests that accept it:
-    ``create``, ``update``, both or none. ``always`` means that every response has it. ``rule`` is the rule
-    that a wrong value breaks.
+    ``getter`` gets the value from the record's subject; None omits the field. ``reads`` parses the value in a
+    request. ``shape`` describes the value in responses and defaults to ``reads``. ``on`` lists the requests
+    that accept the field: ``create``, ``update``, both or none. ``always`` marks a field of every response.
+    ``rule`` is the rule broken by a wrong value.
     """
 
     name: str
@@ -53,16 +53,16 @@ class Table(Generic[Subject]):
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
-        """Build the form of the requests that set these fields; ``methods`` adds checks."""
+        """Build the form of requests with these fields; ``methods`` adds checks."""
         read = {row.name: row.reads for row in self.rows if on in row.on}
         return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
 
     def read_only(self, on: str) -> frozenset[str]:
-        """Return the fields that responses have but these requests cannot set."""
+        """Return the fields of responses that these requests cannot set."""
         return frozenset(row.name for row in self.rows if on not in row.on)
 
     def rules(self, path: str = "") -> dict[str, str]:
-        """Map the paths of fields to the rules that wrong values break."""
+        """Map the paths of fields to the rules broken by wrong values."""
         return {f"{path}{row.name}": row.rule for row in self.rows if row.rule is not None}
 
     def _shape(self, about: str) -> type[Schema]:

@@ -177,7 +177,7 @@ def transaction_record(project: Project, order: Order, attempt: Transaction) -> 
 
 
 def request_rules() -> Mapping[str, str]:
-    """Map the fields of a transaction to the rules that wrong values break, by path."""
+    """Map the paths of a transaction's fields to the rules broken by wrong values."""
     details = {
         f"transactions.payment_method_details.{name}": field.rule for name, field in details_fields().items()
     }

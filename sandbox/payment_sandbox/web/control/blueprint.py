@@ -18,7 +18,7 @@ WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 @cache
 def _cached_form(form: type[Form]) -> Form:
-    """Return one form for all requests, because building a form takes long."""
+    """Return one form for all requests, because building a form is slow."""
     return form()
 
 
@@ -28,7 +28,7 @@ def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
     Raises:
         Invalid: lists all of them, with suggestions.
     """
-    assert call.routed is not None, "a route matches"
+    assert call.routed is not None, "a route must match"
     facts = call.routed.facts
     read(_cached_form(facts.query) if facts.query is not None else NOTHING, call.request.args.to_dict())
     twice = [key for key, values in call.request.args.lists() if len(values) > 1]

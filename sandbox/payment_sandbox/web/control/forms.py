@@ -16,7 +16,7 @@ class ScanForm(Form):
     """The input of a payer after a scan."""
 
     amount = Cents(about="The amount that the payer enters, in cents, if they may change it.")
-    issuer_id = Text(about="The bank that the payer chooses.")
+    issuer_id = Text(about="The payer's bank.")
 
 
 class PruneForm(Form):
@@ -42,7 +42,7 @@ class ClockForm(Form):
             known = list(self.load_fields)
             raise ValidationError(Problem(f"must contain one of: {', '.join(known)}", known))
         if "rate" in data and data.get("mode") == FROZEN:
-            raise ValidationError("is only possible with mode running", "rate")
+            raise ValidationError("requires the mode running", "rate")
 
 
 def _limit() -> Text:
@@ -61,7 +61,7 @@ class PageQuery(Form):
     """A page of a long list."""
 
     limit = _limit()
-    before = Text(about="Only items before the one with this id; for the next page.")
+    before = Text(about="Only items before this id; for the next page.")
 
 
 class OrdersQuery(PageQuery):
@@ -69,7 +69,9 @@ class OrdersQuery(PageQuery):
 
     status = Choice([status.value for status in OrderStatus], about="Only orders with this status.")
     method = Text(about="Only orders with an attempt by this payment method.")
-    text = Text(about="Only orders with this text in an id, number, description, method, name or e-mail.")
+    text = Text(
+        about="Only orders with this text in an id, number, description, method, name or email address."
+    )
 
 
 class TimelineQuery(Form):
@@ -131,8 +133,8 @@ class WaitQuery(Form):
     """The conditions to wait for, and the timeout."""
 
     order_id = Text(about="The id of the order to wait for; requires status.")
-    status = Choice([status.value for status in OrderStatus], about="The status that the order should reach.")
-    webhook = Text(about="The id of the order whose webhook should be answered.")
+    status = Choice([status.value for status in OrderStatus], about="The status to wait for.")
+    webhook = Text(about="The id of an order; wait for an answer to one of its webhooks.")
     idle = Choice(("1",), about="Wait until nothing is due and no webhook is in flight.")
     timeout = Text(
         pattern=r"[0-9]{1,3}(\.[0-9]+)?",

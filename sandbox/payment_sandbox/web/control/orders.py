@@ -1,4 +1,4 @@
-"""Routes for orders, their history and scenarios; reads leave no trace in the journal."""
+"""Routes for orders, their history and scenarios; the journal does not record reads."""
 
 from itertools import islice
 from typing import Final
@@ -68,7 +68,7 @@ def get_orders(call: Call) -> Response:
     slow=True,
 )
 def get_order_overview(call: Call, order_id: str) -> Response:
-    """Get everything about one order: possible actions, scheduled events, webhooks and refunds."""
+    """Get one order with its possible actions, scheduled events, webhooks and refunds."""
     return json_answer(order_overview(call.project, call.project.find_order(order_id)))
 
 
@@ -126,13 +126,13 @@ def get_actions(call: Call) -> Response:
 
 @route(control, "GET", "/review/", answers=declare_list(Finding, "Review"), slow=True)
 def get_review(call: Call) -> Response:
-    """List the mistakes of the integration, as seen in its requests and webhook responses."""
+    """List the mistakes in the integration's requests and webhook responses."""
     return list_answer([finding._asdict() for finding in review(call.project.epoch)])
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage(call: Call) -> Response:
-    """Get the coverage: the cases that the shop has met without a mistake, out of all possible ones."""
+    """Get the coverage: the cases handled by the shop without a mistake, out of all possible cases."""
     covered = coverage(call.project, review(call.project.epoch))
     rows = (coverage_row(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
@@ -227,7 +227,7 @@ def delete_scenario(call: Call) -> Response:
 
 @route(control, "GET", "/scenarios/", answers=declare_list(records.ScenarioSummary, "Scenarios"))
 def get_scenarios(call: Call) -> Response:
-    """List the scenarios that can be activated by name (CTL-18)."""
+    """List the available scenarios (CTL-18)."""
     known = call.site.registry.catalogue.scenarios.values()
     return list_answer([{"name": scenario.name, "description": scenario.description} for scenario in known])
 

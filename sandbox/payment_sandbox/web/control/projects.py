@@ -46,7 +46,7 @@ projects = Blueprint("projects", __name__, url_prefix="/control")
 
 @route(health, "GET", "/health/", answers=records.Health, errors=())
 def get_health(call: Call) -> Response:
-    """Check that the server is ready and has completed its startup (CTL-05)."""
+    """Check that the server has started and is ready (CTL-05)."""
     status = call.site.status()
     return json_answer({"status": status, "version": __version__}, 200 if status == OK else 503)
 
@@ -93,7 +93,7 @@ def refuse_beyond_quota(call: Call) -> None:
 
 
 def refuse_known_keys(registry: Registry, settings: Any) -> None:
-    """Refuse settings with the API key of another project, which only the registry knows.
+    """Refuse settings with the API key of another project.
 
     Raises:
         RequestRefused: 400.
@@ -143,7 +143,7 @@ def get_projects(call: Call) -> Response:
     slow=True,
 )
 def post_prune(call: Call) -> Response:
-    """Delete the projects that have been idle for a given time, except the default project."""
+    """Delete the projects idle for a given time, except the default project."""
     data = read(PruneForm(), json_body(call))
     return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 

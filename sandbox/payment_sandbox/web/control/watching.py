@@ -138,9 +138,9 @@ ANSWER: Final = AnswerForm()
     waits=True,
 )
 def post_next(call: Call) -> Response:
-    """Wait for the next webhooks to deliver, as the command ``listen`` does.
+    """Wait for the next webhooks to deliver, for listeners such as the command ``listen``.
 
-    A later call ends this one; attempts without a reported answer are offered again.
+    A later call ends this call; attempts without a reported answer are offered again.
     """
     request = read(NEXT, json_body(call, empty_is={}))
     catch_up(call.project)
@@ -149,7 +149,7 @@ def post_next(call: Call) -> Response:
 
 
 def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
-    """Wait for attempts to offer to a listener; None if it has signed off or was replaced."""
+    """Wait for attempts to offer to a listener; None if the listener has signed off or was replaced."""
     timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
     listener, forward_to = request.get("listener", ""), request.get("forward_to")
     if request.get("leaves"):
@@ -181,7 +181,7 @@ def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[Offer
     waits=True,
 )
 def post_answer(call: Call) -> Response:
-    """Report the shop's answer to an attempt; it counts as if the sandbox had received it.
+    """Report the shop's answer to an attempt; the answer counts as received by the sandbox.
 
     If the answer is not recorded, the same attempt is offered again; the listener then repeats the answer.
     """

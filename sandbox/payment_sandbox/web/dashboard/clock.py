@@ -1,4 +1,4 @@
-"""The clock bar, which moves, freezes or runs the clock."""
+"""The clock bar: moving, freezing and running the clock."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -54,20 +54,20 @@ def post_clock(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **POSTED)
 def post_clock_stop(call: Call, project_id: str) -> Response:
-    """Stop the current move of the clock; the page that started the move reports its events."""
+    """Stop the current clock move; the page that started the move reports its events."""
     project = enter(call, project_id, catches_up=False)
     text = "The clock was stopped." if stop_advance(project) else "The clock had already stopped."
     return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
 
 
 class NothingToUndo(Refusal):
-    """There is no move of the clock to undo."""
+    """There is no clock move to undo."""
 
     rule = "CTL-13"
 
 
 class LastMove:
-    """The state before the last move of an epoch's clock, for undo."""
+    """The state before the last clock move of an epoch, for undo."""
 
     before: Checkpoint | None = None
 
@@ -77,7 +77,7 @@ LAST_MOVE: Final = Slot(LastMove)
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/back/", **POSTED)
 def post_clock_undo(call: Call, project_id: str) -> Response:
-    """Undo the last move of the clock."""
+    """Undo the last clock move."""
     project = enter(call, project_id)
     epoch = project.epoch
     before = epoch.slots.of(LAST_MOVE).before
@@ -117,10 +117,10 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
 
 
 def _refuse_past_time(project: Project, to: str | None) -> None:
-    """Refuse a time in the past, in plain words.
+    """Refuse a time in the past.
 
     Raises:
-        Invalid: the time is before now.
+        Invalid: the time is in the past.
     """
     now = project.now()
     try:
@@ -128,7 +128,7 @@ def _refuse_past_time(project: Project, to: str | None) -> None:
     except (TypeError, ValueError):
         return
     if is_past:
-        raise Invalid([Violation("to", f"time only moves forward; it is {now.day} {now:%b %H:%M}.")])
+        raise Invalid([Violation("to", f"choose a time in the future; it is now {now.day} {now:%b %H:%M}.")])
 
 
 def _with_zone(target: dict[str, str]) -> dict[str, Any]:

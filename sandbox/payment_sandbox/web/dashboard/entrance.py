@@ -24,7 +24,7 @@ LINKS = {
 
 @route(dashboard, "GET", "/", **VIEW)
 def get_root(call: Call) -> Response:
-    """Redirect browsers to the dashboard; return links to other clients."""
+    """Redirect browsers to the dashboard; return links as JSON to other clients."""
     if not is_browser(call.request):
         return json_answer({name: f"{call.site.public_url}{path}" for name, path in LINKS.items()})
     return redirect(f"{call.site.base_path}/dashboard/")

@@ -41,7 +41,7 @@ def get_mermaid(call: Call, project_id: str, order_id: str) -> Response:
 
 @route(dashboard, "GET", f"{ORDER}evidence.json", **TEXT)
 def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
-    """Download the evidence of an order: snapshot, timeline and journal of its project."""
+    """Download the evidence of an order: the snapshot, timeline and journal of its project."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
     epoch = project.epoch

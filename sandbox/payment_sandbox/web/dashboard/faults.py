@@ -1,4 +1,4 @@
-"""Switches for common faults, and the selection of a scenario."""
+"""Switches for common faults, and the choice of a scenario."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -27,7 +27,7 @@ BAD_REQUEST: Final = 400
 ONLINE: Final = frozenset(
     method.name for method in ALL if any(keys >= PAGE_KEYS for keys in method.capabilities.outcomes)
 )
-"""The payment methods with a page for the customer."""
+"""The payment methods with a customer page."""
 
 
 class Switch(NamedTuple):
@@ -44,7 +44,7 @@ def switches(project: Project) -> list[Switch]:
 
 
 def _is_on(offer: VariationOffer, faults: Faults) -> bool:
-    """Whether the rule of a switch is set and not used up; some rules apply to a single call."""
+    """Whether the rule of a switch is set and not spent; some rules apply to a single call."""
     ((kind, (rule,)),) = offer.rules.items()
     known = faults.document.get(kind, [])
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))

@@ -60,11 +60,11 @@ ASSETS: Final = {
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-PATH_MARKS: Final = frozenset("[._")  # a word with such a character is the path of a field
+PATH_MARKS: Final = frozenset("[._")  # the marks of a field's path
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 REMARKS: Final = {
-    "before": "That page of the list no longer exists; this is the first page.",
-    "sort": "There is no such sort order; the newest orders come first.",
+    "before": "The requested page of the list no longer exists; this is the first page.",
+    "sort": "This sort order does not exist; the newest orders are first.",
 }
 ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 12
@@ -103,14 +103,14 @@ dashboard = Blueprint("dashboard", __name__, template_folder="templates")
 
 
 def only_whole_forms(call: Call, call_next: CallNext) -> Response:
-    """Refuse forms over the size limit, which would be parsed incompletely."""
+    """Refuse forms above the size limit, which would be parsed incompletely."""
     if not takes_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
     return call_next(call)
 
 
 class SignInRequired(Exception):
-    """The browser has to sign in to see the project."""
+    """The project requires a sign-in."""
 
 
 dashboard.add_app_template_filter(shown_euros, "euros")
@@ -161,9 +161,9 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     """Find the project of a page, and run its due events.
 
     Raises:
-        SignInRequired: the browser has to sign in first.
+        SignInRequired: the browser has not signed in.
         Unknown: there is no such project.
-        RequestRefused: 403, the post comes from another form than ours; 400, it has invalid characters.
+        RequestRefused: 403, the form does not belong to the project; 400, it has invalid characters.
     """
     project = call.site.registry.find_by_id(project_id)
     if project is None or not may_see(call, project):
@@ -268,19 +268,19 @@ def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str
 
 
 def form_page(call: Call) -> str:
-    """Return the page that a form names as its own; empty if it names none."""
+    """Return the address of a form's page; empty if the form lacks it."""
     return own_path(call, call.request.form.get("back", ""))
 
 
 def valid_query(args: Mapping[str, str], **is_known: Callable[[str], object]) -> tuple[dict[str, str], str]:
-    """Return the query of a list without invalid values, and a remark about these."""
+    """Return the query of a list without invalid values, and a remark about the invalid values."""
     wrong = [name for name, knows in is_known.items() if args.get(name) and not knows(args[name])]
     valid = {name: value for name, value in args.items() if value and name not in wrong}
     return valid, " ".join(REMARKS[name] for name in wrong)
 
 
 def own_path(call: Call, address: str) -> str:
-    """Return the address if it is a page of the dashboard, or else an empty text; prevents open redirects."""
+    """Return the address of a dashboard page, or an empty string for any other address (open redirects)."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -326,7 +326,7 @@ def refuse(call: Call, error: Exception) -> Response:
 
 
 def _redirect_to_form(call: Call, error: Mapping[str, Any]) -> Response | None:
-    """Redirect to the page of a refused form, which then shows the input and the reason."""
+    """Redirect to the page of a refused form, to show the input and the reason."""
     project, back = call.owner, form_page(call)
     if call.request.method != "POST" or project is None or not back:
         return None
@@ -343,12 +343,12 @@ def get_asset(call: Call, name: str) -> Response:
 
 @cache
 def asset(name: str) -> bytes:
-    """Read a file that pages refer to."""
+    """Read an asset file."""
     return files("payment_sandbox.web.dashboard").joinpath("assets", name).read_bytes()
 
 
 LIVE: Final = "Sandbox-Live"
-"""The header with which an open page refreshes itself; requests without it get an uncached page."""
+"""The header of a page's own refresh; requests without it get an uncached page."""
 
 OK: Final = 200
 CROWD_MIN: Final = 9
@@ -375,7 +375,7 @@ def shared_pages(call: Call, call_next: CallNext) -> Response:
 
 def _cache(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: str, page: bytes) -> None:
     now = _now(project)
-    for other, (at_seconds, _) in list(pages.items()):  # a copy, because other threads cache pages, too
+    for other, (at_seconds, _) in list(pages.items()):  # a copy, because other threads may add pages
         if now - at_seconds > _age_seconds_max(project):
             pages.pop(other, None)
     pages[key] = (now, page)
@@ -384,7 +384,7 @@ def _cache(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: 
 
 
 def _crowded_project(call: Call) -> Project | None:
-    """Return the project of a page that refreshes itself, if many of its pages are open."""
+    """Return the project of a refreshing page if many of its pages are open; None otherwise."""
     if call.request.method != "GET" or LIVE not in call.request.headers:
         return None
     project = call.site.registry.find_by_id(call.values.get("project_id", ""))

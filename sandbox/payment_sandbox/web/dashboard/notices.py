@@ -1,4 +1,4 @@
-"""Notices after the submission of a form: the result, or the reason for a refusal, with the input."""
+"""Notices after a form's submission: the result, or the reason of a refusal with the input."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ ORDERS_SHOWN: Final = 5
 WORDS_OF: Final = {
     "expiry": ("expiry", "expiries"),
     "page-expiry": ("payment page expired", "payment pages expired"),
-    "authorization-expiry": ("authorization ran out", "authorizations ran out"),
+    "authorization-expiry": ("authorization expired", "authorizations expired"),
     "delayed-capture": ("capture", "captures"),
 }
 
@@ -33,11 +33,11 @@ class Notice(NamedTuple):
     """A message after the submission of a form; a refusal also has the input."""
 
     text: str
-    orders: Sequence[str] = ()  # the ids of the orders concerned
+    orders: Sequence[str] = ()  # the ids of the affected orders
     is_refusal: bool = False
     typed: Mapping[str, str] = {}
-    is_move: bool = False  # of the clock, which can be undone
-    target: Mapping[str, str] = {}  # of a move that stopped early, to continue it
+    is_move: bool = False  # a clock move, which can be undone
+    target: Mapping[str, str] = {}  # the target of a move that stopped early, to continue it
 
 
 def shown_euros(cents: int | None) -> str:
@@ -46,7 +46,7 @@ def shown_euros(cents: int | None) -> str:
 
 
 NOTICES: Final[Slot[OrderedDict[str, Notice]]] = Slot(OrderedDict)
-"""The newest notices of a project, each by a random name."""
+"""The newest notices of a project, by random names."""
 
 
 def with_notice(project: Project, address: str, notice: Notice) -> str:
@@ -74,7 +74,7 @@ def notice_for(project: Project, name: str | None) -> Notice | None:
 
 
 def move_notice(project: Project, done: AdvanceResult, target: Mapping[str, str]) -> Notice:
-    """Describe a move of the clock; after an early stop, the reason and the remaining target."""
+    """Describe a clock move; after an early stop, with the reason and the remaining target."""
     happened = _count_events(done.events)
     orders = list(dict.fromkeys(event["order_id"] for event in done.events if event.get("order_id")))
     to = short_moment(done.ended, done.begun)
@@ -89,7 +89,7 @@ def move_notice(project: Project, done: AdvanceResult, target: Mapping[str, str]
 
 
 def _stop_reason(project: Project, done: AdvanceResult) -> str:
-    """Explain why a move took long: the shop's average response time to webhooks, if it answered any."""
+    """Explain a slow move by the shop's average response time to webhooks, if any were answered."""
     took_ms = [
         attempt.reply.duration_ms
         for delivery in project.epoch.store.deliveries()
@@ -109,7 +109,7 @@ def _count_webhooks(webhooks: int) -> str:
 
 
 def _remaining_target(done: AdvanceResult, target: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the target for the rest of a move: a period becomes a time."""
+    """Return the target for the rest of a move, with a period converted to a time."""
     if "by" not in target:
         return target
     return {"to": Period.parse(target["by"]).after(done.begun).isoformat()}
@@ -154,7 +154,7 @@ def _answer(reply: Reply) -> str:
 
 
 def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
-    """Explain why a form was refused, and store its input."""
+    """Explain the refusal of a form, and store its input."""
     violations = [violation["message"] for violation in error["violations"]]
     text = convert_cents("; ".join(dict.fromkeys(violations)) or str(error["value"]))
     typed = {name: project.masking.text(form[name])[:TYPED_MAX] for name in RESTORED_FIELDS if name in form}

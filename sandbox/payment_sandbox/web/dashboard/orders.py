@@ -10,7 +10,7 @@ from flask import Response
 from payment_sandbox.forms import read
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.agenda import dues_of
+from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.find_orders import SORTS, OrderFilter, count_orders, find_orders
@@ -56,7 +56,7 @@ from payment_sandbox.web.shared_forms import ActForm
 ROWS_SHOWN: Final = 50
 ROWS_SHOWN_MAX: Final = 5000  # of a diagram
 NUMBER_LENGTH_MAX: Final = 9
-ANSWER_SECONDS: Final = 12.0  # two webhooks with the longest possible response times
+ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
 REQUESTS_SHOWN: Final = 8
 CUSTOMERS: Final = {"customer visit", "customer pay", "customer choose"}
 LABELS: Final = {
@@ -124,7 +124,7 @@ def post_test_order(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "POST", f"{ORDERS}in-a-state/", **POSTED)
 def post_order_in_a_state(call: Call, project_id: str) -> Response:
-    """Create a test order in a given state."""
+    """Create a test order in a chosen state."""
     project = enter(call, project_id)
     order = play(
         project, call.request.form.get("recipe", ""), lambda body: create_manual_order(project, body, {})
@@ -189,11 +189,11 @@ def typed_cents(call: Call, field: str) -> int | None:
 
 def due_events(project: Project, order: Order) -> list[PictureDue]:
     """Return the due events of an order for its diagram."""
-    return [PictureDue(due.at, due.item.kind.replace("-", " ")) for due in dues_of(project.epoch, order)]
+    return [PictureDue(due.at, due.item.kind.replace("-", " ")) for due in entries_of(project.epoch, order)]
 
 
 def link_of(project: Project, happening: TimelineEntry) -> str | None:
-    """Return the URL of the page of a request or webhook; None for other happenings."""
+    """Return the page URL of a request or webhook; None for other timeline entries."""
     if happening.kind in ("request", "response"):
         return url(project, f"requests/{happening.id.partition('/')[0]}/")
     if happening.kind in ("webhook", "webhook-response"):
@@ -239,7 +239,7 @@ def _empty_values(call: Call, project: Project) -> dict[str, Any]:
 
 
 def _requested_moment(call: Call, most: int) -> int | None:
-    """Return the number of happenings up to the requested moment; None for the present."""
+    """Return the number of timeline entries up to the requested moment; None for the present."""
     text = call.request.args.get(MOMENT, "")
     is_number = text.isascii() and text.isdecimal() and len(text) < NUMBER_LENGTH_MAX
     return int(text) if is_number and 0 < int(text) <= most else None
@@ -337,7 +337,7 @@ def first_steps(project: Project) -> list[FirstStep]:
 
 
 def first_calls(server_url: str) -> dict[str, str]:
-    """Return the code that creates a first order, by language."""
+    """Return the code to create a first order, by language."""
     return {
         name: call.format(url=f"{server_url}/v1/orders/", body=FIRST_BODY)
         for name, call in FIRST_CALLS.items()
@@ -345,7 +345,7 @@ def first_calls(server_url: str) -> dict[str, str]:
 
 
 def _has_moved(project: Project) -> bool:
-    """Whether the clock was moved since the start."""
+    """Whether the clock has been moved since the start."""
     start = project.identity.start.at
     if start is not None and not project.epoch.state.clock.running:
         return project.now() != start

@@ -86,7 +86,7 @@ class WebhookFilter(NamedTuple):
     """A filter of webhooks; an empty field matches any."""
 
     state: str  # one of OUTCOMES
-    text: str  # in the order's number or id, or in the status
+    text: str  # a part of the order's number or id, or of the status
 
     def matches(self, project: Project, delivery: Delivery) -> bool:
         """Whether the filter matches a webhook."""
@@ -103,20 +103,22 @@ def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetim
     failed = sum(not attempt.reply.is_delivered for attempt in tries)
     if outcome == DeliveryState.PENDING:
         upcoming = (
-            f"next at {moment_of_day(next_at, now)}" if next_at is not None else "the next one is in flight"
+            f"next at {moment_of_day(next_at, now)}"
+            if next_at is not None
+            else "the next attempt is in flight"
         )
         return f"Pending: {failed} of {DELIVERIES_MAX} attempts failed, {upcoming}."
     if outcome == LOST:
         return "Lost by a fault: your shop never received it, but the service considers it delivered."
-    answer = _answer(tries[-1].reply) if tries else "sent by hand"
+    answer = _answer(tries[-1].reply) if tries else "sent manually"
     if outcome == DeliveryState.FAILED:
-        return f"Gave up after {failed} attempts: {answer}."
+        return f"Failed after {failed} attempts: {answer}."
     return f"Delivered{f' at attempt {tries[-1].number}' if failed else ''}: {answer}."
 
 
 def _answer(reply: Reply) -> str:
     if reply.status is None:
-        return reply.error or reply.warning or "there was no answer"
+        return reply.error or reply.warning or "no answer"
     return f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
 
 
@@ -236,7 +238,7 @@ class JournalFilter(NamedTuple):
 
     method: str
     status: str  # 409, or 4xx
-    text: str  # in the path, the order's id or the rule
+    text: str  # a part of the path, the order's id or the rule
 
     def matches(self, entry: JournalEntry) -> bool:
         """Whether the filter matches a request."""
@@ -293,7 +295,7 @@ def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[
 
 
 def _took_ms(entry: JournalEntry) -> float | None:
-    """Return the time that the sandbox took for a request, in milliseconds of real time."""
+    """Return the processing time of a request in real milliseconds."""
     if entry.real_at is None or entry.answered_at is None:
         return None
     return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
@@ -334,7 +336,7 @@ def get_review_view(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "GET", f"{PROJECT}/coverage/", **VIEW)
 def get_coverage_view(call: Call, project_id: str) -> Response:
-    """Show the cases that the shop has met, out of all possible ones."""
+    """Show the cases covered by the shop, out of all possible cases."""
     project = enter(call, project_id)
     known = available_review(project, may_wait=LIVE in call.request.headers)
     return show(
@@ -352,7 +354,7 @@ def get_coverage_view(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "POST", f"{PROJECT}/coverage/", **POSTED)
 def post_coverage(call: Call, project_id: str) -> Response:
-    """Play a case that the shop has never met."""
+    """Play an uncovered case."""
     project = enter(call, project_id)
     method, _, end = call.request.form.get("case", "").partition(" ")
     order = play_outcome(project, method, end, lambda body: create_manual_order(project, body, {}))
@@ -362,7 +364,7 @@ def post_coverage(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
 def get_vault_view(call: Call, project_id: str) -> Response:
-    """Show the stored cards and the QR codes, with forms that create more."""
+    """Show the stored cards and the QR codes, with forms to create more."""
     project = enter(call, project_id)
     store, first = project.epoch.store, next(iter(STORABLE))
     cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
@@ -415,7 +417,7 @@ def post_code(call: Call, project_id: str) -> Response:
 
 
 def _first_payment(use: str, cents: Cents) -> dict[str, object]:
-    """Build the order whose payment stores a card for a use."""
+    """Build an order with a payment that stores a card for a use."""
     details = {"one_click_type" if use == ONE_CLICK else "recurring_type": "first"}
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
     return {"currency": CURRENCY, "amount": cents, "transactions": [attempt]}

@@ -1,4 +1,4 @@
-"""A test that reproduces a shop's mistake with an order, and passes once the shop is fixed."""
+"""Generates a test that reproduces a shop's mistake with an order, and passes once the shop is fixed."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ Rule = dict[str, Any]
 UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
 """Rules of mistakes with double clicks, cards of other orders, and URLs."""
 DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13")
-"""Rules that a shop can break only a day after the payment."""
+"""Rules that can be broken only a day after the payment."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 JOB_RULES: Final = (*DAY_LATER_RULES, "CAP-03")
 READ_RULE: Final = "HOOK-02"
@@ -59,7 +59,7 @@ PATH: Final = "/webhook"
 
 
 class RepeatedStep(NamedTuple):
-    """The lines of the test for one moment."""
+    """The lines of the test for one step."""
 
     real_at: datetime
     at: datetime
@@ -67,7 +67,7 @@ class RepeatedStep(NamedTuple):
 
 
 class ReproducedOrder(NamedTuple):
-    """An order with its mistakes, and everything that a test has to repeat."""
+    """An order with its mistakes, and the steps to repeat in the test."""
 
     project: Project
     order: Order
@@ -116,7 +116,7 @@ def _case(project: Project, order: Order, mistakes: Sequence[Finding]) -> Reprod
 
 
 def _reproducible(mistakes: Iterable[Finding], entries: Iterable[JournalEntry]) -> list[Finding]:
-    """Return the mistakes that a test can reproduce, whose calls contain no secret or stored card."""
+    """Return the reproducible mistakes, which need no secret and no stored card."""
     secret = {entry.id for entry in entries if VAULT_TOKEN in entry.request or MASK.encode() in entry.request}
     return [
         each
@@ -208,7 +208,7 @@ def _with_advances(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str
 
 
 def _end(case: ReproducedOrder) -> datetime:
-    """Return the end of the test: the last happening, or a day after the payment if a mistake needs it."""
+    """Return the end of the test: the last entry, or a day after the payment if a mistake requires it."""
     end = last_moment(case.project, case.order)
     if case.rules.isdisjoint(DAY_LATER_RULES):
         return end
@@ -236,7 +236,7 @@ def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
 
 
 def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
-    """Return the ids of the calls during webhook handling; if there are none, those shortly after it."""
+    """Return the ids of the calls during webhook handling, or shortly after it if there are none."""
     spans = [
         (attempt.real_at, attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms))
         for delivery in case.deliveries
@@ -251,7 +251,7 @@ def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
 
 
 def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[str]:
-    """Return the ids of retries after a lost response, which the caller of the first call made."""
+    """Return the ids of retries after a lost response, made by the caller of the first call."""
     lost: set[tuple[str, str, bytes]] = set()
     retries: set[str] = set()
     for entry in sorted(entries, key=begin_of):
@@ -264,7 +264,7 @@ def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[st
 
 
 def _is_repeated(case: ReproducedOrder, entry: JournalEntry) -> bool:
-    """Whether the test repeats a call; reads change nothing, unless they are the mistake."""
+    """Whether the test repeats a call; reads are repeated only if they are the mistake."""
     return entry.method != "GET" or (READ_RULE in case.rules and entry.id in case.shown_by)
 
 
@@ -307,7 +307,7 @@ def _redeliveries(case: ReproducedOrder) -> Iterator[RepeatedStep]:
 
 
 def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
-    """Yield manual attempts: those after the end of a webhook, or at another time than a retry."""
+    """Yield manual attempts: after the end of a webhook, or not at the time of a retry."""
     state, number, retry_at = DeliveryState.PENDING, 0, delivery.created
     for attempt in delivery.tries:
         is_new = attempt.number != number
@@ -321,7 +321,7 @@ def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
 
 
 def _faults(case: ReproducedOrder) -> Iterator[str]:
-    """Yield the faults that had an effect on the shop."""
+    """Yield the faults with an effect on the shop."""
     webhooks, faults = _webhook_rules(case), list(_request_rules(case))
     given = {"faults": faults, "webhooks": webhooks}
     more = ", ".join(f"{name}={literal(rules, 4)}" for name, rules in given.items() if rules)

@@ -57,11 +57,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "reduced_customer": "Responses contain a reduced customer",
         "authorized_status": "Status of an authorized order",
         "refund_status": "Status of a new refund",
-        "unknown_fields": "Unknown fields in a request",
+        "unknown_fields": "Unknown fields in requests",
         "errors": "Overrides of error responses",
     },
 }
-"""The editable settings with their labels; a new seed would change all further ids."""
+"""The editable settings with their labels; the seed is excluded, because it changes all later ids."""
 OFFERED: Final = tuple(name for labels in GROUPS.values() for name in labels)
 ABOUT: Final = {
     "expires_after": "After its last call, in real time.",
@@ -180,7 +180,7 @@ def _settings_page(call: Call, project: Project, violations: Sequence[Violation]
 
 
 def _field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
-    """Build a field of the page, with the input if it has to be corrected."""
+    """Build a field of the page, with the input if it needs correction."""
     field = FORM.fields[name]
     kind = _kind(field)
     value: Any = project.epoch.state.base_settings.as_mapping()[name]

@@ -1,4 +1,4 @@
-"""Access to projects: open without a control token, otherwise by sign-in."""
+"""Access to projects: open without a control token; with a token, by sign-in."""
 
 import hmac
 from typing import Final
@@ -15,7 +15,9 @@ COOKIE_PATH: Final = "/dashboard"
 START_LENGTH: Final = 8
 OLD_FORM: Final = "The server was restarted. Load the page and click again."
 OTHER_FORM: Final = "This form belongs to another project. Load the page of this project and click again."
-FOREIGN_FORM: Final = "This form does not come from this sandbox. Load the page and click there."
+FOREIGN_FORM: Final = (
+    "This form does not come from this sandbox. Open the page of the sandbox and click there."
+)
 
 
 def is_open(call: Call) -> bool:
@@ -24,7 +26,7 @@ def is_open(call: Call) -> bool:
 
 
 def signed_in_projects(call: Call) -> frozenset[str]:
-    """Return the ids of the projects that the browser has signed in to; ``*`` stands for all."""
+    """Return the ids of the projects with a sign-in by the browser; ``*`` stands for all."""
     grants, _, sign = call.request.cookies.get(COOKIE, "").rpartition("|")
     if not hmac.compare_digest(sign.encode(), _sign(call, grants).encode()):
         return frozenset()
@@ -32,7 +34,7 @@ def signed_in_projects(call: Call) -> frozenset[str]:
 
 
 def visible_projects(call: Call) -> list[Project]:
-    """Return the projects that the browser may see."""
+    """Return the projects visible to the browser."""
     if is_open(call):
         return call.site.registry.all()
     grants = signed_in_projects(call)
@@ -70,7 +72,7 @@ def form_token(call: Call, project_id: str) -> str:
 
 
 def form_problem(call: Call, project_id: str) -> str:
-    """Explain why a post does not come from a form of the project; empty if it does."""
+    """Explain the refusal of a post from elsewhere; empty for a form of the project."""
     token = call.request.form.get("token", "")
     if hmac.compare_digest(token.encode(), form_token(call, project_id).encode()):
         return ""
@@ -81,7 +83,7 @@ def form_problem(call: Call, project_id: str) -> str:
 
 
 def _start(call: Call) -> str:
-    """Return a value that changes when the server starts, to recognize older pages."""
+    """Return a value for each start of the server, to recognize older pages."""
     return _sign(call, "start")[:START_LENGTH]
 
 

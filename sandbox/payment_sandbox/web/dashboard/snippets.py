@@ -1,4 +1,4 @@
-"""Code snippets of an order: the command that creates it, and a test that replays it."""
+"""Code snippets of an order: the command to create it, and a test to replay it."""
 
 import json
 import shlex
@@ -34,7 +34,7 @@ ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"
 
 
 def curl(project: Project, entry: JournalEntry | None) -> str | None:
-    """Build the command that repeats a request; None without a request, or if its body is no JSON object."""
+    """Build the command to repeat a request; None without a request, or if its body is not a JSON object."""
     body = request_record(project, entry)["request"] if entry is not None else None
     if entry is None or not isinstance(body, dict | None):
         return None
@@ -43,7 +43,7 @@ def curl(project: Project, entry: JournalEntry | None) -> str | None:
 
 
 def command(project: Project, path: str, body: Mapping[str, object] | None, method: str = "POST") -> str:
-    """Build the shell command that sends a request to this server."""
+    """Build a shell command for a request to this server."""
     url = shlex.quote(f"{project.services.public_url}{path}")
     verb = "" if method == ("GET" if body is None else "POST") else f"-X {method} "
     start = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {verb}{url}'
@@ -54,7 +54,7 @@ def command(project: Project, path: str, body: Mapping[str, object] | None, meth
 
 
 def creation_of(project: Project, order: Order) -> JournalEntry | None:
-    """Find the request that created an order; None if there was none, or the journal dropped it."""
+    """Find the creation request of an order; None if there was none, or the journal dropped it."""
     created = project.epoch.journal.entries(lambda entry: entry.order_id == order.id and creates_order(entry))
     return next(iter(created), None)
 
@@ -90,9 +90,9 @@ def pretty(body: Any) -> str:
 
 
 def test_code(project: Project, order: Order) -> str | None:
-    """Write a test that replays an order; None if its creation is not in the journal."""
+    """Generate a test that replays an order; None if its creation is not in the journal."""
     journal = project.epoch.journal
-    own = f"/v1/orders/{order.id}/"  # also for refunds, which are separate orders
+    own = f"/v1/orders/{order.id}/"  # including refunds, which are separate orders
     entries = list(
         journal.entries(
             lambda entry: (entry.order_id == order.id or entry.path.startswith(own)) and entry.method != "GET"
@@ -112,7 +112,7 @@ def creates_order(entry: JournalEntry) -> bool:
 
 
 def is_replayed(performed: PerformedAction) -> bool:
-    """Whether a test has to repeat an action, because no scenario does."""
+    """Whether a test must repeat an action, because no scenario performs it."""
     return performed.via != VIA_SCENARIO and performed.action not in NOT_REPLAYED
 
 
@@ -185,7 +185,7 @@ def _webhook_statuses(project: Project, order: Order) -> list[str]:
 
 
 def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Iterator[str]:
-    """Repeat the requests and actions after the creation, each at its own time."""
+    """Yield the requests and actions after the creation, at their times."""
     now = entries[0].at
     actions = filter(is_replayed, project.epoch.journal.actions(frozenset((order.id,))))
     steps: list[tuple[Any, JournalEntry | PerformedAction]] = [
@@ -206,7 +206,7 @@ def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Itera
 
 
 def last_moment(project: Project, order: Order) -> datetime:
-    """Return the time of the last happening of an order, which does not depend on the current time."""
+    """Return the time of the last timeline entry of an order, whatever the current time."""
     return max(happening.at for happening in history(project.epoch, order.id))
 
 
@@ -222,7 +222,7 @@ def period(elapsed: timedelta) -> str:
 
 
 def replayed_action(performed: PerformedAction) -> Iterator[str]:
-    """Yield the lines that repeat an action; a manual action of the merchant becomes an API call."""
+    """Yield the lines to repeat an action; a merchant's manual action becomes an API call."""
     how = {"amount" if name == "amount_cents" else name: value for name, value in performed.how.items()}
     if performed.actor != MERCHANT:
         more = "".join(f", {name}={value!r}" for name, value in how.items())
@@ -253,9 +253,9 @@ def _request(project: Project, order: Order, entry: JournalEntry) -> Iterator[st
 
 
 def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[list[str], str]:
-    """Return the lines that a replayed request needs first, and the request with the ids of the new order.
+    """Return the preceding lines of a replayed request, and the request with the ids of the new order.
 
-    The path after the id of the order is quoted, as it is text, not code.
+    The path after the id of the order is a quoted string.
     """
     rest = entry.path.partition(order.id)[2]
     url, needed = f"orders + order_id + {rest!r}", []

@@ -30,7 +30,7 @@ AUTHORIZED_PHRASE: Final = "the payment is authorized; nothing is captured yet"
 NOT_CAPTURED: Final = "authorized, not captured"
 REFRESH_PER_TIME_TAKEN: Final = 10
 IMMEDIATE_REVIEW_MAX: Final = 1000
-"""The longest journal that is reviewed before a page is rendered; a longer review appears on refresh."""
+"""The longest journal to review before rendering a page; a longer review appears on refresh."""
 PERIOD_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -52,7 +52,7 @@ class FindingGroup(NamedTuple):
 
 
 class OrderVerdict(NamedTuple):
-    """The review of one order; ``praise`` says what the shop did right, if there is no mistake."""
+    """The review of one order; without mistakes, ``praise`` states the shop's correct knowledge."""
 
     mistakes: Sequence[FindingGroup]
     hints: Sequence[FindingGroup]
@@ -74,7 +74,7 @@ class Amount(NamedTuple):
 
 
 class BarPiece(NamedTuple):
-    """A piece of the money bar, which is 100 wide."""
+    """A segment of the money bar, which is 100 wide."""
 
     what: str
     begin: float
@@ -82,7 +82,7 @@ class BarPiece(NamedTuple):
 
 
 class OrderMoment(NamedTuple):
-    """An order now or at an earlier moment; ``number`` counts the happenings up to that moment."""
+    """An order now or at an earlier moment; ``number`` counts the timeline entries up to that moment."""
 
     number: int
     happening: TimelineEntry
@@ -92,7 +92,7 @@ class OrderMoment(NamedTuple):
     look: str
     money: Sequence[Amount]
     shop: str
-    """The last status that the shop had learnt; empty if none."""
+    """The last status known to the shop; empty if none."""
     shop_since: datetime | None
     service_since: datetime | None
     was_reached: bool
@@ -150,7 +150,7 @@ def moment(
     number: int | None,
     known: Sequence[Belief],
 ) -> OrderMoment:
-    """Return an order after its first ``number`` happenings; None stands for now."""
+    """Return an order after its first ``number`` timeline entries; None stands for now."""
     if number is None:
         return _moment_of(happenings, False, order, project.now(), known)
     happening = happenings[number - 1]
@@ -183,7 +183,7 @@ def _has_reached_shop(happening: TimelineEntry) -> bool:
 
 
 def _since(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
-    """Return the time since which the last status has been unchanged."""
+    """Return the time of the change to the last status."""
     since = None
     for at, status in reversed(statuses):
         if status != statuses[-1][1]:
@@ -193,12 +193,12 @@ def _since(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
 
 
 def look_of(order: Order) -> str:
-    """Return the look of an order's status: reserved money does not look like received money."""
+    """Return the style of an order's status, which distinguishes reserved from received money."""
     return AUTHORIZED if _second_status(order) == NOT_CAPTURED else str(order.status)
 
 
 def _praise(project: Project, order: Order, beliefs: Sequence[Belief]) -> str:
-    """Say what the shop did right; empty if it had nothing to do yet."""
+    """State the shop's correct knowledge; empty if the shop had nothing to do yet."""
     deliveries = project.epoch.store.deliveries_of(order.id)
     delivered = sum(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
     if not deliveries or delivered < len(deliveries) or not beliefs or not beliefs[-1].is_true:
@@ -240,7 +240,7 @@ def _money(order: Order, now: datetime) -> Iterable[Amount]:
 
 
 def _bar(order: Order) -> list[BarPiece]:
-    """Return the pieces of the money bar: received and not refunded, refunded, and still reserved."""
+    """Return the segments of the money bar: received and not refunded, refunded, and still reserved."""
     held, received = _authorization(order), order.received_cents
     reserved = 0 if held is None or held.is_over else held.remaining_cents
     refunded = received - refundable_cents(order)
@@ -293,7 +293,7 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
-    """Return the review of the project; None if the first one takes long and the caller cannot wait."""
+    """Return the review of the project; None if the first review takes long and the caller cannot wait."""
     is_long = len(project.epoch.journal.unmasked()) > IMMEDIATE_REVIEW_MAX
     if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
         return None

@@ -47,7 +47,7 @@ class ComparedStep(NamedTuple):
 
 
 class ComparedRow(NamedTuple):
-    """Corresponding steps of two orders; None if an order has no such step."""
+    """Corresponding steps of two orders; None if an order lacks the step."""
 
     first: ComparedStep | None
     second: ComparedStep | None
@@ -73,7 +73,7 @@ def post_variation(call: Call, project_id: str, order_id: str) -> Response:
     body = creation_body(project, order, creation_of(project, order))
     if body is None:
         raise Unknown(
-            "the request that created this order is not in the journal any more, or contains secrets"
+            "the journal no longer contains the creation of this order, or the request contains secrets"
         )
     name = call.request.form.get("again", "")
     repeated = replay_with(
@@ -112,7 +112,7 @@ def _look(known: OrderVerdict) -> str:
 
 
 def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
-    """Conclude from the second order: the same mistake, another one, none, or undecided yet."""
+    """Compare the second order with the first: the same mistake, a different one, none, or undecided."""
     (before_row, earlier), (after_row, later) = before, after
     if later.mistakes:
         rules = {group.first.rule for group in earlier.mistakes}
@@ -122,19 +122,19 @@ def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
     if not later.praise:
         return Conclusion(f"Undecided: {_undecided_reason(after_row)}")
     if earlier.mistakes:
-        return Conclusion("Fixed: your shop did the right thing this time.", "ok")
-    praise = "made no mistake with either" if earlier.praise else "did the right thing this time"
+        return Conclusion("Fixed: your shop made no mistake this time.", "ok")
+    praise = "made no mistake with either" if earlier.praise else "made no mistake this time"
     return Conclusion(f"{_difference(before_row, after_row)}Your shop {praise}.", "ok")
 
 
 def _embed(problem: str) -> str:
-    """Format a problem as part of a sentence: in lower case, unless it begins with a name."""
+    """Format a problem as a part of a sentence, in lower case unless it begins with a name."""
     first, _, rest = problem.partition(" ")
     return f"{first.lower()} {rest}" if first in ("Your", "The", "There") else problem
 
 
 def _undecided_reason(row: OrderRow) -> str:
-    """Explain why there is no verdict on the shop yet."""
+    """Explain the missing verdict on the shop."""
     sent = row["webhooks"]
     if sent["lost"]:
         return "a fault lost the webhooks. Your shop has a day to read the order: move the clock to see."
@@ -151,12 +151,12 @@ def _difference(before: OrderRow, after: OrderRow) -> str:
 
 
 def create_manual_order(project: Project, body: Mapping[str, Any], client: Mapping[str, Any]) -> Order:
-    """Create an order as a merchant does in the back office."""
+    """Create an order as a merchant would in the back office."""
     return create_by_hand(project, {**read(ORDER_FORM, body), "client": client}, body)
 
 
 def what_if_options(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any]:
-    """Return the possible variations of an order, and the id of the previous order for a comparison."""
+    """Return the possible variations of an order, and the id of the order to compare it with."""
     offers: list[VariationOffer] = []
     if creation_body(project, order, created) is not None:
         webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to

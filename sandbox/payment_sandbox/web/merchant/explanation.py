@@ -1,4 +1,4 @@
-"""The header that explains a refusal: the broken rule, and the calls that are possible now."""
+"""The header that explains a refusal: the broken rule, and the currently possible calls."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ def explain(call: Call, response: Response, project: Project | None) -> None:
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
-    """Find the rule of a violation: its own, or that of its path, or that of the nearest parent path."""
+    """Find the rule of a violation: its own rule, or the rule of its path or nearest parent path."""
     if violation.rule is not None:
         return violation.rule
     if violation.message.startswith("is not a known key"):
@@ -127,7 +127,7 @@ def _possible(call: Call, response: Response, project: Project | None) -> str:
 
 
 def _remedy(violation: Violation) -> str:
-    """Suggest the allowed values, or the field to fix if there is no list of values."""
+    """Suggest the allowed values; without a list of values, the field to fix."""
     where = violation.path or "the request"
     if violation.allowed:
         return f"{where}: one of {', '.join(map(str, violation.allowed))}"

@@ -25,7 +25,7 @@ api = Blueprint("api", __name__, url_prefix="/v1")
 
 
 def admit_call(call: Call, call_next: CallNext) -> Response:
-    """Find the project and run its due events; explain a refusal."""
+    """Find the project and run its due events; explain any refusal."""
     try:
         refuse_foreign_host(call)
         project = require_project(call)
@@ -45,7 +45,7 @@ def _explained_refusal(call: Call, response: Response, project: Project | None) 
 
 
 def holding_webhooks(call: Call, call_next: CallNext) -> Response:
-    """Hold back the webhooks of a call that may change state."""
+    """Defer the webhooks of a call that may change state."""
     if call.request.method != "GET":
         call.hold_webhooks()
     return held_webhooks(call, call_next)

@@ -1,6 +1,6 @@
 """The behaviour of each effect of a fault or a rehearsal on a request: one class per effect.
 
-Importing this module fails for an effect without a class, or a class without its two methods, so that no
+The import of this module fails for an effect without a class, or a class without its two methods, so that no
 fault is a no-op by accident.
 """
 
@@ -108,7 +108,7 @@ class Cut(ReplaceResponse[Reset], effect=Reset):
 
 
 class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
-    """Sends nothing for as long as a client waits."""
+    """Sends nothing while the client waits."""
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
@@ -217,7 +217,7 @@ def _no_response(call: Call, end: Callable[[], None], lost_status: int | None) -
 
 
 def _pass_real_time(seconds: float) -> None:
-    Event().wait(seconds)  # the only real-time wait; the fault requires it
+    Event().wait(seconds)  # the only real-time wait, required by the fault
 
 
 def _end_stream(end: Callable[[], None]) -> Iterator[bytes]:

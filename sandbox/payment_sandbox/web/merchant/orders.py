@@ -73,7 +73,7 @@ class ByLinesForm(Form):
 
 
 class RefundForm(Form):
-    """A refund by amount, by lines or both; an empty one refunds the full remaining amount."""
+    """A refund by amount, by lines or both; an empty body refunds the full remaining amount."""
 
     description = Text(about="Stored with the refund.")
     amount = Cents(
@@ -263,7 +263,7 @@ def _with_blocks(project: Project, order: Order, blocks: list[str]) -> str:
 
 
 def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
-    """Yield the details in a request that its payment method does not have."""
+    """Yield the details in a request that are unknown to its payment method."""
     for index, transaction in enumerate(data.get("transactions", ())):
         method = BY_NAME.get(project.settings.method(str(transaction.get("payment_method"))) or "")
         if method is not None:

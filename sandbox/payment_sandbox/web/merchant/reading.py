@@ -27,7 +27,7 @@ def read_partly(
 ) -> tuple[dict[str, Any], list[Violation]]:
     """Read the body; return its valid fields and all violations.
 
-    ``also_known`` are keys that are allowed, although the form does not read them.
+    ``also_known`` are allowed keys that the form does not read.
     """
     body = json_body(call, empty_is=empty_is)
     valid = quickly(form, body)
@@ -55,7 +55,7 @@ def known_query(call: Call, call_next: CallNext) -> Response:
     Raises:
         Invalid: the project's settings refuse unknown keys.
     """
-    if call.request.environ.get("QUERY_STRING"):  # most calls have no query
+    if call.request.environ.get("QUERY_STRING"):  # the common case
         _note_query(call)
     return call_next(call)
 

@@ -1,4 +1,4 @@
-"""The page of a bank QR code, for scanners other than banking apps."""
+"""The page of a bank QR code, for scanners without a banking app."""
 
 import hmac
 import struct
@@ -102,7 +102,7 @@ def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
 
 @route(pages, "GET", f"{QR}/", **PAGE)
 def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
-    """Show the page on which the payer enters an amount, if allowed, and chooses a bank (QR-27)."""
+    """Show the page for the payer's amount, if changeable, and bank (QR-27)."""
     project = find_project(call, project_id)
     return _show(call, project, project.epoch.find_qr_request(qr_id))
 
@@ -145,7 +145,7 @@ def _sign(call: Call, qr_request: QrRequest, form_id: str) -> str:
 
 
 def _typed_cents(call: Call, qr_request: QrRequest) -> Cents | None:
-    """Parse the amount that the payer typed in euros; None if the amount is fixed or missing.
+    """Parse the payer's amount in euros; None if the amount is fixed or missing.
 
     Raises:
         ValueError: empty, or not an amount.
@@ -162,7 +162,7 @@ def _closed_reason(project: Project, qr_request: QrRequest) -> str | None:
 
 
 def _open_payment_url(call: Call, project: Project, qr_request: QrRequest, language: Language) -> str | None:
-    """Return the URL of the open payment that the scan of a one-off code created."""
+    """Return the URL of the open payment created by the scan of a one-off code."""
     for order in project.epoch.store.orders_newest_first():
         if order.bankqr_id == qr_request.id:
             page = PayerPage(call, project, order, order.transactions[0], language)

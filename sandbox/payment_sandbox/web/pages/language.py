@@ -64,7 +64,7 @@ class Language(NamedTuple):
 
 @cache
 def phrases(tag: str) -> Mapping[str, str]:
-    """Load all phrases of a language, by key."""
+    """Load the phrases of a language, by key."""
     lines = (
         files("payment_sandbox.web.pages").joinpath("phrases.tsv").read_text(encoding="utf-8").splitlines()
     )
@@ -74,7 +74,7 @@ def phrases(tag: str) -> Mapping[str, str]:
 
 
 def choose(requested: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
-    """Choose the language: the requested one, else the customer's, else the browser's (CUS-12).
+    """Choose the language: requested, the customer's, or the browser's, in this order (CUS-12).
 
     ``accepted`` has the browser's languages, best first; a missing variant falls back to the available one,
     for example fr-FR to fr-BE.

@@ -56,7 +56,7 @@ class PayerPage(NamedTuple):
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The names of the actions possible on the attempt now."""
+        """The names of the currently possible actions on the attempt."""
         if self.attempt is None:
             return ()
         terms = self.project.epoch.terms(self.project.now())
@@ -104,7 +104,7 @@ class PayerPage(NamedTuple):
 
     @property
     def back_url(self) -> str | None:
-        """The link back to the shop, through our own page, which records the return."""
+        """The link back to the shop, through a page of the sandbox that records the return."""
         return self.url("get_back") if self.order.return_url is not None else None
 
     @property
@@ -114,7 +114,7 @@ class PayerPage(NamedTuple):
 
     @property
     def end_url(self) -> str:
-        """The URL after the payment: the shop's, else our result page (FLOW-16)."""
+        """The URL after the payment: the shop's, or the sandbox's result page (FLOW-16)."""
         return self.shop_url or self.url("get_result")
 
     @property
@@ -129,16 +129,16 @@ class PayerPage(NamedTuple):
         return self.end_url
 
     def _notice(self, attempt: Transaction) -> str:
-        """Return the notice that explains why the customer has to choose again."""
+        """Return the notice about the failure of the previous attempt."""
         if attempt.status != TransactionStatus.CANCELLED:
             return attempt.status
         if not attempt.has_page:
-            return "declined"  # by a screening, before there was a page
+            return "declined"  # by a screening, before the page existed
         return "elsewhere" if attempt.reason == METHOD_CHANGED else attempt.status
 
 
 def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
-    """Find the page at a URL; the ids in it cannot be guessed.
+    """Find the page at a URL, whose ids cannot be guessed.
 
     Raises:
         Unknown: there is no such order, or no such attempt with a page.
@@ -146,10 +146,10 @@ def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | 
     project = find_project(call, project_id)
     order = project.epoch.store.order(order_id)
     if order is None or order.is_refund or (transaction_id is None and not order.has_page):
-        raise Unknown("there is nothing at this address")
+        raise Unknown("this page does not exist")
     attempt = order.transaction(transaction_id) if transaction_id is not None else None
     if transaction_id is not None and (attempt is None or not has_page(attempt)):
-        raise Unknown("there is nothing at this address")
+        raise Unknown("this page does not exist")
     return PayerPage(call, project, order, attempt, chosen_language(call, order))
 
 
@@ -166,7 +166,7 @@ def find_project(call: Call, project_id: str) -> Project:
     """
     project = call.site.registry.find_by_id(project_id)
     if project is None:
-        raise Unknown("there is nothing at this address")
+        raise Unknown("this page does not exist")
     catch_up_call(call, project)
     call.owner = project
     return project
@@ -197,7 +197,7 @@ def show(page: PayerPage, template: str, status: int = 200, **more: object) -> R
 
 
 class AttemptNotice(NamedTuple):
-    """A notice about the previous attempt: a text, its reason, and the URL to continue at."""
+    """A notice about the previous attempt: its text, its reason, and the next URL."""
 
     text: str
     reason: str | None = None

@@ -46,7 +46,7 @@ class CardForm(NamedTuple):
 
 
 def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False) -> CardForm:
-    """Read the form; without typed card data, the selected test card pays, unless ``is_typed``."""
+    """Read the form; the selected test card pays, unless card data was typed or ``is_typed`` is set."""
     typed = {field: _normalize(form, field) for field in ("number", "expiry", "cvc", "holder")}
     number = typed["number"].replace(" ", "").replace("-", "")
     if not any(typed.values()) and not is_typed:
@@ -108,7 +108,7 @@ def secure_action(name: str | None, card: Card | None, authorization: str | None
 
 def secure_subject(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
     """Return the card or wallet authorization that needs a 3-D Secure step; None if none is needed."""
-    assert page.attempt is not None, "the URL names an attempt"
+    assert page.attempt is not None, "the URL must name an attempt"
     capabilities = BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
     if capabilities.page == "card":
@@ -131,7 +131,7 @@ class Outcome(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """The testers' panel; ``expires_at`` is the new time of the clock if the payment is to expire."""
+    """The testers' panel; ``expires_at`` is the clock's time after an expiry of the payment."""
 
     outcomes: tuple[Outcome, ...]
     reasons: tuple[str, ...]
@@ -139,7 +139,7 @@ class Panel(NamedTuple):
 
 
 def panel(page: PayerPage) -> Panel | None:
-    """Return the panel with the outcomes that are possible now; None if there are none."""
+    """Return the panel with the currently possible outcomes; None without any."""
     shown = [_outcome(page, name, label) for name, label in _labels(page)]
     outcomes = [outcome for outcome in shown if outcome is not None]
     expires_at = expiry(page)
@@ -152,7 +152,7 @@ def panel(page: PayerPage) -> Panel | None:
 
 
 def expiry(page: PayerPage) -> datetime | None:
-    """Return the time at which the order will expire; None if it will not expire."""
+    """Return the expiry time of the order; None without an expiry."""
     order, attempt = page.order, page.attempt
     if not order.is_open:
         return None
@@ -176,7 +176,7 @@ def _labels(page: PayerPage) -> list[tuple[str, str]]:
 
 
 def _outcome(page: PayerPage, name: str, label: str) -> Outcome | None:
-    assert page.attempt is not None, "only an attempt has outcomes"
+    assert page.attempt is not None, "only attempts have outcomes"
     status = status_after(page.project, page.order.id, page.attempt.id, BUTTONS[name])
     return Outcome(name, label, status) if status is not None else None
 
@@ -193,8 +193,8 @@ TRANSFER_ROWS: Final = (
 
 
 def attempt_of(page: PayerPage) -> Transaction:
-    """Return the attempt of a page that has one."""
-    assert page.attempt is not None, "the URL names an attempt"
+    """Return the attempt of an attempt's page."""
+    assert page.attempt is not None, "the URL must name an attempt"
     return page.attempt
 
 
@@ -241,12 +241,12 @@ def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Re
 
 
 def _values_to_echo(page: PayerPage) -> Mapping[str, str]:
-    """Return the form values to show again, without those with digits, which could be card data."""
+    """Return the form values to redisplay, except values with digits, which could be card data."""
     return {name: text for name, text in page.call.request.form.items() if not any(map(str.isdecimal, text))}
 
 
 def press_pay(page: PayerPage) -> Response | Action:
-    """Handle the pay button: return its action, or a redirect or page that comes first."""
+    """Handle the pay button: return its action, or a redirect or page to show first."""
     pay = PAY_HANDLERS.get(kind_of(page))
     return pay(page) if pay is not None else BUTTONS[PAY_BUTTON]
 

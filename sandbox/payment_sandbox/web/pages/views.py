@@ -58,7 +58,7 @@ class MethodChoice(NamedTuple):
 
 
 def choices(page: PayerPage) -> list[MethodChoice]:
-    """Return the methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
+    """Return the enabled, listed, usable and testable methods for this order (GEN-03, GEN-04)."""
     settings = page.project.settings
     choices = []
     for name in offered_methods(settings, page.order):
@@ -70,12 +70,12 @@ def choices(page: PayerPage) -> list[MethodChoice]:
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
-    """Find an offered method by name, if the payer has to choose a bank for it next."""
+    """Find an offered method that needs the choice of a bank; None for other names."""
     return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
 
 
 def is_repeated(page: PayerPage, chosen: str) -> bool:
-    """Whether a form was sent twice: it is older than the newest attempt, which has the same method."""
+    """Whether a form was sent twice, because it is older than the newest attempt with the same method."""
     newest = page.order.last_transaction
     known = page.call.request.form.get("attempts", "")
     is_older = known.isdecimal() and int(known) < len(page.order.transactions)
@@ -95,15 +95,15 @@ ICONS: Final = {"paid": "paid", "authorized": "paid", "invoice": "paid", "refund
 def outcome_prefix(page: PayerPage) -> str:
     """Return the prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     order = page.order
-    outcome_prefix = ENDINGS.get(OrderStatus(order.status), "open")
-    if outcome_prefix not in ("paid", "authorized"):
-        return outcome_prefix
+    prefix = ENDINGS.get(OrderStatus(order.status), "open")
+    if prefix not in ("paid", "authorized"):
+        return prefix
     if order.refunds and refundable_cents(order) <= 0:
         return "refunded"
     newest = order.last_transaction
     if newest is not None and BY_NAME[newest.method].capabilities.page == INVOICE:
         return "invoice"
-    return "authorized" if newest is not None and newest.is_capturable else outcome_prefix
+    return "authorized" if newest is not None and newest.is_capturable else prefix
 
 
 def icon(outcome: str) -> str:
@@ -153,13 +153,11 @@ def _redirect_without_choice(page: PayerPage) -> Response:
 
 def _show_result(page: PayerPage) -> Response:
     outcome, webhooks = outcome_prefix(page), _delivery_counts(page)
-    return show(
-        page, "result", outcome_prefix=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks
-    )
+    return show(page, "result", ending=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks)
 
 
 class DeliveryCounts(NamedTuple):
-    """The number of an order's webhooks, how many were delivered, and the problem of the last failed one."""
+    """The numbers of an order's webhooks, in total and delivered, and the last failure."""
 
     created: int
     delivered: int
@@ -194,7 +192,7 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
 
 
 def _end_order(page: PayerPage, button: str) -> Response:
-    """End the order for the tester: let it expire, which moves the clock, or cancel it for the shop."""
+    """End the order for the tester: expire it by moving the clock, or cancel it as the shop."""
     if button == "cancel":
         page.call.hold_webhooks()
         with suppress(OrderNotCancellable):
@@ -283,7 +281,7 @@ def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) ->
     """Show the confirmation page of a wallet app after the scan (WQR-01)."""
     page = find_page(call, project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
-        raise Unknown("there is nothing at this address")
+        raise Unknown("this page does not exist")
     page = payment.enter(page) if call.request.method == "GET" else page
     if page.is_over:
         return redirect_onward(page)
@@ -295,7 +293,7 @@ def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) ->
     """Get the QR code that a wallet app scans."""
     page = find_page(call, project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
-        raise Unknown("there is nothing at this address")
+        raise Unknown("this page does not exist")
     address = scan_url(page.project, page.order, payment.attempt_of(page))
     return Response(qr_svg(address), mimetype="image/svg+xml")
 
@@ -309,14 +307,14 @@ def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -
 
 @route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
 def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Tell a payer who leaves that the payment is still open."""
+    """Show the notice that a payment is still open."""
     page = find_page(call, project_id, order_id, transaction_id)
     return redirect_onward(page) if page.is_over else show(page, "still_open")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
 def get_result(call: Call, project_id: str, order_id: str) -> Response:
-    """Show the result of a payment when there is no return_url (FLOW-16)."""
+    """Show the result of a payment without a return_url (FLOW-16)."""
     page = find_page(call, project_id, order_id)
     return _show_result(page)
 
