@@ -199,6 +199,9 @@ class Project {
   }
 
   async act(orderId, action) {
+    if (typeof orderId !== "string" || !orderId) {
+      throw new TypeError(`act takes the id of an order, not ${orderId}: did the shop's call to create the order fail?`);
+    }
     await this.call("POST", `/control/orders/${orderId}/act/`, action);
     await this.settle();
     return this.order(orderId);

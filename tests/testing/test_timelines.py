@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, place, shop_that
 from tests.support.suites import suite
 
@@ -86,7 +87,39 @@ def test_a_shop_that_calls_elsewhere_is_told_how_to_call_here(payment_sandbox: P
     said = "no call with this project's key has arrived\n    Give the shop's client the address of"
     assert said in payment_sandbox.timeline()
     place(payment_sandbox)
-    assert "no call came in" not in payment_sandbox.timeline()
+    assert "no call with" not in payment_sandbox.timeline()
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"), [("sandbox-key", ": sandbox-key works only with"), ("nope", "\n")]
+)
+def test_a_call_with_another_key_is_in_the_timeline(
+    payment_sandbox: PaymentSandbox, payment_sandbox_server: PaymentSandboxServer, key: str, reason: str
+) -> None:
+    """The key of the quick start opens no project that all tests would share."""
+    before = payment_sandbox.timeline()
+    address = f"{payment_sandbox.base_url}/v1/orders/"
+    answer = payment_sandbox.session.post(address, json=ORDER, auth=(key, ""))
+    assert answer.status_code == 401
+    assert ("payment_sandbox.api_key" in answer.text) is (key == "sandbox-key")
+    report = payment_sandbox.timeline()
+    assert f"POST /v1/orders/ -> 401: no project has this API key{reason}" in report
+    assert "no call with" in before
+    assert "no call with" not in report
+    with payment_sandbox_server.project() as later:
+        assert "401" not in later.timeline()
+    place(payment_sandbox)
+    assert "-> 401" in payment_sandbox.timeline(), "a webhook handler may have another key than the checkout"
+
+
+def test_a_shop_with_the_key_of_the_quick_start_can_have_its_own_project(
+    payment_sandbox_server: PaymentSandboxServer,
+) -> None:
+    """For a hard-coded key; the next test has no such project."""
+    for _ in range(2):
+        with payment_sandbox_server.project(api_key="sandbox-key") as project:
+            assert project.client.journal() == []
+            place(project)
 
 
 def test_a_read_shows_the_status_that_it_gave(payment_sandbox: PaymentSandbox) -> None:

@@ -228,13 +228,13 @@ def make_projects(
 
 
 def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
-    """Yield the declared projects, and the default one with its options, unless a file declares it."""
+    """Yield the declared projects, and the first one with its options, unless a file declares it."""
     declared = read_all(config.project_files, catalogue)
     first = _from_options(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
         yield _complete(project, first) if is_first else project
-    if all(project.api_key != FIRST_API_KEY for project in declared):
+    if config.has_first_project and all(project.api_key != FIRST_API_KEY for project in declared):
         yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
 
 
