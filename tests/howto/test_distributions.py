@@ -98,6 +98,8 @@ def test_pages(payment_sandbox):
         answer = session.get(f"{url}{path}")
         assert answer.status_code == 501, path
         assert "pip install 'payment-sandbox[server]'" in answer.text, path
+    assert "opens the payment page" not in payment_sandbox.timeline()
+    assert payment_sandbox.client.order(order["id"])["order"]["status"] == "new"
     assert "pip install 'payment-sandbox-company'" in session.get(f"{url}/metrics").text
     assert session.get(f"{url}/v1/nothing/").status_code == 404
 
