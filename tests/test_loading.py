@@ -167,13 +167,13 @@ def at_once(*works):
 
 LEXERS = """
 from pygments.lexers import PythonLexer
-from payment_sandbox.web.docs.rendering import _highlighted
+from payment_sandbox.web.docs.rendering import _highlight
 
 class Alone(PythonLexer):
     pass
 
 let_others_run_in("pygments/lexer.py")
-at_once(*[lambda: _highlighted("x", "python")] * 8)
+at_once(*[lambda: _highlight("x", "python")] * 8)
 states = [{name: len(rules) for name, rules in kind()._tokens.items()} for kind in (PythonLexer, Alone)]
 assert states[0] == states[1]
 """

@@ -168,6 +168,18 @@ def has_no_server(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
+def crashes(sandbox: Sandbox, shop: Shop) -> None:
+    """In its handler, so that its server closes the connection."""
+
+    def crash(received: Received) -> int:
+        sandbox.read(received.body["order_id"])
+        raise KeyError("sale")
+
+    shop.answer = crash
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
 def works_before_it_answers(sandbox: Sandbox, shop: Shop) -> None:
     """For longer than the service waits."""
     handling(sandbox, shop, reads, lambda *_: Event().wait(6))
@@ -298,6 +310,7 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
     "Your shop refused it": (answering(404), answering(404, path="/hook")),
     "A redirect counts": (answering(302), answering(302, path="/hook")),
     "Make the shop listen": (has_no_server, answering(200)),
+    "Your handler crashed": (crashes, answering(200)),
     "Answer 2xx once": (works_before_it_answers, answering(200)),
     "The webhook arrived before the response": (knows_no_order_yet, finds_the_purchase_by_its_number),
     "Wait for the webhook": (polls, reads_when_told),
@@ -335,6 +348,7 @@ EXPLAINED: dict[str, str] = {
     "Your shop refused it": "answer webhooks with 2xx, even for orders that you do not know",
     "A redirect counts": "a redirect counts as delivered",
     "Make the shop listen": "set the address for webhooks with webhook_url",
+    "Your handler crashed": "answer webhooks with 2xx.* after any other response, the service retries ten times",
     "Answer 2xx once": "waits five seconds for a response: record the order, answer, and do slow work",
     "The webhook arrived before the response": "a webhook can also arrive before the response",
     "Wait for the webhook": "shops that poll.* read the order when its webhook arrives",

@@ -299,3 +299,21 @@ def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
         "The service refused a call",
     ]
     assert any("Read the order" in finding.advice for finding in findings(sandbox))
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (["customer visit"], "Your shop did not answer the webhook: "),
+        (["customer visit", "customer pay"], "Your shop answered neither of two webhooks: "),
+    ],
+)
+def test_unanswered_webhooks_are_counted(sandbox: Sandbox, steps: list[str], words: str) -> None:
+    """A reader could take "not both" for one of two."""
+    sandbox.settings(webhook_url="http://127.0.0.1:9/webhook")
+    order = sandbox.place(card())
+    for step in steps:
+        sandbox.acted(order, step)
+    sandbox.settle()
+    sandbox.read(order)
+    assert [words in finding.problem for finding in findings(sandbox)] == [True]

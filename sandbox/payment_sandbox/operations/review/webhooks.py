@@ -33,6 +33,7 @@ CLIENT_ERROR: Final = 400
 SERVER_ERROR: Final = 500
 OUTCOME_LENGTH_MAX: Final = 200
 TIMED_OUT: Final = "no answer within"
+CLOSED: Final = "closed the connection without a response"
 EARLY_WEBHOOK_ADVICE: Final = (
     "The webhook arrived before the response with the order's id: store your own number first, and find "
     "the purchase by merchant_order_id, or answer 503 until you know the order."
@@ -41,8 +42,10 @@ FAST_ANSWER_ADVICE: Final = "Answer 2xx once you have recorded the order, and do
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 EARLY_MARGIN: Final = timedelta(seconds=1)
 LISTEN_ADVICE: Final = "Make the shop listen at this address, or correct the address."
+CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a response: check its log."
 ADVICE_BY_ERROR: Final = {  # advice by words of the error
     TIMED_OUT: FAST_ANSWER_ADVICE,
+    CLOSED: CRASH_ADVICE,
     STAYS_LOCAL: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
@@ -154,16 +157,18 @@ def _describe_failure(failed: FailedAttempts) -> str:
     """Describe a failure of webhooks and its repetitions."""
     first, webhooks = failed[0][1], len({webhook.id for webhook, _ in failed})
     status, error = _status(first), _shorten_error(first.reply.error)
-    webhooks_text = {1: "the webhook", 2: "both webhooks"}.get(
-        webhooks, f"{number_in_words(webhooks)} webhooks"
-    )
+    number = number_in_words(webhooks)
     repetitions = ""
     if len(failed) > webhooks:
         repetitions = (
             f" {times(len(failed))}" if webhooks == 1 else f", in {number_in_words(len(failed))} attempts"
         )
     if status == NO_ANSWER_STATUS:
-        return f"Your shop did not answer {webhooks_text}{repetitions}: {error}"
+        verb = {1: "did not answer the webhook", 2: "answered neither of two webhooks"}.get(
+            webhooks, f"answered none of {number} webhooks"
+        )
+        return f"Your shop {verb}{repetitions}: {error}"
+    webhooks_text = {1: "the webhook", 2: "both webhooks"}.get(webhooks, f"{number} webhooks")
     reaction = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
     break_off = f", and the response broke off: {error}" if error else ""
     return f"Your shop answered {webhooks_text} {reaction} ({status}){repetitions}{break_off}"
