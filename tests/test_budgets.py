@@ -185,7 +185,7 @@ def test_every_room_names_its_doors() -> None:
         said = DOORS.search(ast.get_docstring(ast.parse(known[room].read_text(encoding="utf-8"))) or "")
         assert said is not None, f"{room} does not say what others import"
         doors = {f"{room}.{name}" for name in re.findall("``(.*?)``", said[1])}
-        doors |= {room} if "room itself" in said[1] else set()
+        doors |= {room} if "this package" in said[1] else set()
         doors |= inside if said[1] == "any of its modules" else set()
         if doors != used and (said[1] != "any of its modules" or doors != used - {room}):
             differing[room] = doors ^ used
@@ -199,7 +199,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 61_200
+PACKAGE_LINES_MAX = 61_600
 
 
 def test_the_package_does_not_grow() -> None:

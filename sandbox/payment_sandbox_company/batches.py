@@ -1,4 +1,4 @@
-"""Batching of calls by many threads; calls during a batch form the next one."""
+"""Batching of calls by many threads; calls during a batch form the next batch."""
 
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -12,7 +12,7 @@ BATCH_MAX: Final = 64
 
 
 class _Call(Generic[Item, Result]):
-    """A waiting call: another caller runs it, or it becomes the first call of a batch."""
+    """A waiting call, which another caller runs, or which becomes the first call of a batch."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
@@ -30,7 +30,7 @@ class _Call(Generic[Item, Result]):
 
 
 class Batches(Generic[Item, Result]):
-    """Runs calls in batches, one batch at a time, each on the thread of its first caller."""
+    """Runs calls in batches, one batch at a time, on the threads of the first callers."""
 
     def __init__(self, run: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
         """Batch calls of ``run``, which takes a list of items and returns their results."""

@@ -19,7 +19,7 @@ LATER: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
 
 
 def encode_rows(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
-    """Encode rows for the parameter ``rows``, since arrays are much slower in the driver."""
+    """Encode rows for the parameter ``rows``, because arrays are much slower in the driver."""
     return json.dumps([dict(zip(names, row, strict=True)) for row in rows])
 
 

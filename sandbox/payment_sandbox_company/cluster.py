@@ -1,8 +1,8 @@
-"""One server of a cluster. The servers share a database and do not talk to each other.
+"""One server of a cluster. The servers share a database and do not communicate with each other.
 
-Any server takes any request. The database holds the state of each project; memory is a cache. A few times
+Any server answers any request. The database holds the state of each project; memory is a cache. A few times
 a second, one query reads the versions of the projects that clients of this server wait for or watch. Another
-reads orphaned projects: an agenda entry is due, or the server that sent the webhooks has failed.
+query reads orphaned projects: an agenda entry is due, or the server that sent the webhooks has failed.
 """
 
 import json
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterRegistry(Registry):
-    """The projects of all servers; those recently used on this server are cached in memory."""
+    """The projects of all servers, with a cache of those recently used on this server."""
 
     is_shared = True
 
@@ -73,7 +73,7 @@ class ClusterRegistry(Registry):
         return self._refreshed(super().find_by_id(project_id), project_id)
 
     def is_known(self, api_key: str) -> bool:
-        """Return whether a project has this API key, or a deleted one had it."""
+        """Return whether a current or deleted project has this API key."""
         hashed = digest(api_key)
         return self.database.identity(hashed) is not None or self.database.was_deleted(hashed)
 
@@ -86,7 +86,7 @@ class ClusterRegistry(Registry):
         return self.database.count()
 
     def prune(self, unused_seconds: float | None) -> list[str]:
-        """Delete the projects idle for this long; None: for the ``expires_after`` of each."""
+        """Delete the projects idle for this long; None stands for each project's ``expires_after``."""
         self.record_use()
         deleted = self.database.prune(unused_seconds, FIRST_PROJECT_ID)
         for project_id in deleted:
@@ -136,7 +136,7 @@ class ClusterRegistry(Registry):
         return project if self.follow(project) else None
 
     def _loaded(self, identity: Identity) -> Project | None:
-        """Load a project that is not in memory yet.
+        """Load a project into memory.
 
         Raises:
             NotStored: the stored state is damaged.
@@ -327,7 +327,7 @@ class Cluster:
             self.registry.follow(project, takes_over=True)
 
     def _relay_events(self, watched: Mapping[str, Project]) -> None:
-        """Relay the events of other servers to the watchers on this one."""
+        """Relay the events of other servers to the watchers on this server."""
         for number, project_id, kind, data in self._database.newer_events(list(watched)):
             if number not in self._seen:
                 self._seen[number] = None

@@ -88,7 +88,7 @@ def _cut(connection: "Connection[Any]") -> None:
 
 
 def _refuse_closed(connection: "Connection[Any]") -> None:
-    """Refuse an idle connection with input, which can only be its end.
+    """Refuse an idle connection with input, which can only be the connection's end.
 
     Raises:
         OperationalError: the database has closed the connection.
@@ -96,7 +96,7 @@ def _refuse_closed(connection: "Connection[Any]") -> None:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     if poll.poll(0):
-        connection.close()  # or the pool would offer it again
+        connection.close()  # otherwise the pool would offer the connection again
         raise psycopg.OperationalError("the database has closed the connection")
 
 

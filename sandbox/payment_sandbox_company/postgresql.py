@@ -1,4 +1,4 @@
-"""A PostgreSQL database that any number of servers share; it serializes their edits.
+"""A PostgreSQL database shared by any number of servers; it serializes their edits.
 
 No statement needs a session: without prepared statements, session settings and advisory locks, a pooler in
 transaction mode works. Statements that belong together are sent as one, in a single round trip.
@@ -338,7 +338,7 @@ class Database(Bulletin):
             run.execute("UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (ids_body(drawn),))
 
     def shared_value(self, name: str, proposed: str) -> str:
-        """Return the value shared by all servers: the first proposed one."""
+        """Return the value shared by all servers, which is the first proposed value."""
         self.rows(ADD_VALUE, (name, proposed))
         return str(self.rows("SELECT body FROM sandbox_value WHERE name = %s", (name,))[0][0])
 
@@ -347,14 +347,14 @@ class Database(Bulletin):
         return bool(self.rows("SELECT 1 FROM sandbox_deleted_key WHERE digest = %s", (key_digest,)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project; a key chosen by a user is never reused."""
+        """Delete a project; user-chosen keys are never reused."""
         with self.connection() as run, run.transaction():
             run.execute("DELETE FROM sandbox_project WHERE id = %s", (project_id,))
             if fixed_key is not None:
                 run.execute(ADD_DELETED_KEY, (fixed_key,))
 
     def prune(self, unused_seconds: float | None, spared: str) -> list[str]:
-        """Delete projects unused for this long; None: for longer than each project's own limit."""
+        """Delete projects unused for this long; None stands for each project's own limit."""
         query = f"""
             DELETE FROM sandbox_project
             WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max + {USE_DELAY_SECONDS})
@@ -383,7 +383,7 @@ class Database(Bulletin):
             return query()
 
     def is_connection_lost(self, error: psycopg.Error) -> bool:
-        """Return whether the connection broke, so that the last statement may have been executed."""
+        """Return whether the connection broke, and the last statement may have been executed."""
         if isinstance(error, PoolTimeout) or not isinstance(error, BROKEN):
             return False
         is_broken = error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))

@@ -53,7 +53,7 @@ class SharedChanges(RowChanges):
 
 
 class UnknownOutcome(NotStored):
-    """A commit was sent, and its outcome is unknown."""
+    """The outcome of a sent commit is unknown."""
 
     def __init__(self, place: str, reason: str, request_id: str) -> None:
         super().__init__(place, reason, is_full=False)
@@ -95,7 +95,7 @@ class SharedDatabase(RowDatabase, Protocol):
     unflushed: dict[str, Any]
     """The projects with new journal records or events, by id."""
     generation: int
-    """Incremented when a connection breaks, since the next one may reach a standby that lacks commits."""
+    """Incremented when a connection breaks, because the next may reach a standby that lacks commits."""
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Return whether the database has a known commit."""

@@ -1,4 +1,4 @@
-"""The tables of the PostgreSQL database, as numbered migrations that a server applies at its start.
+"""The tables of the PostgreSQL database, as numbered migrations applied by a server at its start.
 
 An older server keeps working after a compatible migration, and refuses to start after an incompatible one.
 """
@@ -119,7 +119,7 @@ MIGRATIONS: Final = (
     ),
 )
 UNRELEASED: Final = (1, 2)
-"""Schema versions without a release."""
+"""The schema versions without a release."""
 
 NEWEST: Final = MIGRATIONS[-1].number
 CREATE_MIGRATIONS: Final = """
@@ -135,7 +135,7 @@ def migrate(connection: "Connection[Any]") -> None:
     """Apply the missing migrations; another starting server waits.
 
     Raises:
-        StateRefused: the schema belongs to a newer, incompatible version, or to an unreleased one.
+        StateRefused: the schema belongs to a newer, incompatible version, or to an unreleased version.
     """
     if _version(connection) is None:
         with suppress(errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):

@@ -88,7 +88,7 @@ class SharedStorage(Storage):
             self._carry(project)
 
     def take_over(self, project: Any) -> None:
-        """Refresh memory from the database, and become the courier if there is none.
+        """Refresh memory from the database, and become the courier if no server is.
 
         Raises:
             ProjectReset: the project was deleted.
@@ -120,7 +120,7 @@ class SharedStorage(Storage):
     def is_current(self, project: Project, head: Head) -> bool:
         """Return whether memory has this version; update the claims from the head.
 
-        The claims stay unchanged during an edit, which has locked the row and has newer ones.
+        The claims stay unchanged during an edit, which has locked the row and has newer claims.
         """
         replica = self.replica
         with project.unless_edited() as is_free:
@@ -130,7 +130,7 @@ class SharedStorage(Storage):
         return is_same_generation and (replica.version, replica.last) == (head.version, head.last)
 
     def check_stop_request(self, project: Any) -> None:
-        """Stop the advance on this server if another server has requested that."""
+        """Stop the advance on this server if another server has requested a stop."""
         replica = self.replica
         if replica.own_hold is not None and replica.clock_holder == f"{replica.own_hold}{STOPS}":
             replica.clock_holder = replica.own_hold
@@ -138,7 +138,7 @@ class SharedStorage(Storage):
             project.epoch.outbox.wake()
 
     def _check_failover(self) -> None:
-        """Invalidate memory if the database, a promoted standby perhaps, lacks its last commit."""
+        """Invalidate memory if the database, perhaps a promoted standby, lacks the last commit."""
         replica, generation = self.replica, self._database.generation
         if replica.generation == generation:
             return
@@ -190,7 +190,7 @@ class SharedStorage(Storage):
         return is_own and (replica.releases_clock or replica.clock_holder != replica.own_hold)
 
     def hold_clock(self, project: Any) -> bool:
-        """Claim the clock, and the webhooks, for an advance; return False if another server has it."""
+        """Claim the clock and the webhooks for an advance; return False if another server has the clock."""
         replica, me = self.replica, self._database.server_id
         with project.locked():
             if replica.session is None or (replica.clock_holder is not None and not self.is_hold_stale):
@@ -315,7 +315,7 @@ class SharedStore(RowStore):
         return self.replica.own_hold is not None and self.replica.clock_holder == self.replica.own_hold
 
     def carries(self, queued: QueuedDelivery) -> bool:
-        """Return whether this server must send the delivery: it is the courier, and the delivery is pending.
+        """Return whether this server must send the delivery, as the courier of a pending delivery.
 
         If another server advances the clock, it takes over here, between two attempts.
         """
@@ -328,7 +328,7 @@ class SharedStore(RowStore):
         return replica.courier == me and queued.job in replica.jobs
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Return whether no server has sent the delivery and recorded the answer."""
+        """Return whether the answer to the delivery is still unrecorded by all servers."""
         return not queued.job or queued.job in self.replica.jobs
 
     @property
@@ -413,7 +413,7 @@ class SharedStore(RowStore):
         return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)
 
     def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
-        """Return the clock's anchor: its time when it was set, and the real time of that."""
+        """Return the clock's anchor: a clock time, and the corresponding real time."""
         assert change.others is not None, "a change set of a shared store has it"
         clock, real, anchor = change.others.clock, self.real, self.replica.anchor
         if anchor is None or anchor.clock is not clock:

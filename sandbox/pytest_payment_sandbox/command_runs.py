@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 OptionValue = TypeVar("OptionValue")
 
-INTERRUPTED: Final = 130  # the exit code that shells report
+EXIT_INTERRUPTED: Final = 130  # the exit code that shells report
 RESUME_HINT: Final = "some variations were not tried: --continue resumes with them"
 KEY: Final = "sandbox-key"
 EXTRA: Final = "pytest-payment-sandbox[explore]"
@@ -229,11 +229,11 @@ class CommandOutput(NamedTuple):
         notes = [note for test in tests for note in test["notes"]]
         notes += [RESUME_HINT] if is_partial or is_stopped else []
         notes += [f"the full report is in {self.report}"] if self.report is not None else []
-        say(*self._shown(tests, notes))
+        say(*self._format(tests, notes))
         has_findings = any(test["findings"] for test in tests)
-        sys.exit(INTERRUPTED if is_stopped else int(has_findings))
+        sys.exit(EXIT_INTERRUPTED if is_stopped else int(has_findings))
 
-    def _shown(self, tests: Reports, notes: Sequence[str]) -> list[str]:
+    def _format(self, tests: Reports, notes: Sequence[str]) -> list[str]:
         is_test = self.unit == "test"
         if self.form == JSON:
             return [json.dumps(_merge(self.name, tests) if is_test else tests[0])]

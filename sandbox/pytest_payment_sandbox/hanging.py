@@ -16,7 +16,7 @@ SECONDS_MIN: Final = 5.0
 SECONDS_MAX: Final = 20.0
 BASELINE_FACTOR: Final = 4  # relative to the unchanged test
 UNWIND_SECONDS: Final = 3.0
-FRAME: Final = "  File "
+FRAME_PREFIX: Final = "  File "
 
 
 def time_limit(remaining_seconds: float, baseline_seconds: float) -> float:
@@ -59,7 +59,7 @@ class RunWatchdog:
 
 def last_frame(location: str) -> str:
     """Return the innermost frame of a stack trace in one line: ``File "shop.py", line 7, in look``."""
-    frames = [line.strip() for line in location.splitlines() if line.startswith(FRAME)]
+    frames = [line.strip() for line in location.splitlines() if line.startswith(FRAME_PREFIX)]
     return frames[-1] if frames else "unknown code"
 
 

@@ -120,7 +120,7 @@ SETUP_FAILED: Final = RunVerdict(
 )
 
 
-class OneRun:
+class ItemRun:
     """One run of a test; the rehearsal starts as soon as a fixture has created the test's project."""
 
     def __init__(
@@ -200,7 +200,7 @@ class OneRun:
             return
         self.timeline = self._hang_location  # the timeline of a hanging run may be very long
         if not self._hang_location:
-            self.timeline = f"{project.timeline()}{_changed_at(run)}"
+            self.timeline = f"{project.timeline()}{_changed_line(run)}"
             self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
 
     def _judge_or_abandon(
@@ -316,11 +316,11 @@ class OneRun:
         return getattr(self._item, "funcargs", {}).get(name)
 
 
-def _changed_at(run: RehearsedRun) -> str:
+def _changed_line(run: RehearsedRun) -> str:
     """Return the location of the changed call in the shop, as an additional line of the timeline."""
-    if run.changed_at is None:
+    if run.changed_line is None:
         return ""
-    file, line = run.changed_at
+    file, line = run.changed_line
     return f'\nthe changed call is made in File "{file}", line {line}'
 
 
@@ -329,7 +329,7 @@ def _advance(project: PaymentSandbox, until: datetime) -> None:
         project.clock.advance(to=until, timeout_seconds=20)
 
 
-RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
+RUN: "pytest.StashKey[ItemRun]" = pytest.StashKey()
 
 
 def is_variation(item: pytest.Item) -> bool:
@@ -380,7 +380,7 @@ class SessionRehearsal:
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test unchanged and in its variations, and report the test once."""
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, place=item.location)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         runs = _Runs(item)
         reports, result = runs.run_unchanged()
         explored = None
@@ -393,7 +393,7 @@ class SessionRehearsal:
             if explored is not None and report.when == "call":
                 add_findings(report, explored, item)
             item.ihook.pytest_runtest_logreport(report=report)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, place=item.location)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if self._is_stopped:
             raise KeyboardInterrupt
 
@@ -469,7 +469,7 @@ class _Runs:
     def run_unchanged(self) -> tuple[list[pytest.TestReport], RunResult]:
         """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
         started_seconds = monotonic_seconds()
-        run = OneRun(self._item, verdicts=self._verdicts)
+        run = ItemRun(self._item, verdicts=self._verdicts)
         run.watch = lambda: RunWatchdog(SECONDS_MAX, run.stop_soon, lambda place: self._abandon(run, place))
         self._reports, result = _run_once(self._item, run)
         self._baseline = result
@@ -479,7 +479,7 @@ class _Runs:
     def run_variation(self, variation: ChangedSteps) -> RunResult:
         """Run a variation of the test."""
         is_early = any(each.change.effect == WEBHOOKS_FIRST for each in variation)
-        run = OneRun(
+        run = ItemRun(
             self._item,
             variation,
             is_thread_safe=not is_early or self.is_thread_safe,
@@ -488,7 +488,7 @@ class _Runs:
         )
         return self._run_watched(run)[1]
 
-    def _run_watched(self, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
+    def _run_watched(self, run: ItemRun) -> tuple[list[pytest.TestReport], RunResult]:
         remaining_seconds = self.until_seconds - monotonic_seconds()
         limit_seconds = time_limit(remaining_seconds, self._baseline_seconds)
         with RunWatchdog(limit_seconds, run.stop_soon, lambda place: self._abandon(run, place)):
@@ -496,7 +496,7 @@ class _Runs:
 
     def look_for_leaks(self, baseline: RunResult) -> None:
         """Look for secrets in logs of all levels, in a separate run."""
-        run = OneRun(self._item)
+        run = ItemRun(self._item)
         with all_logs() as texts:
             self._run_watched(run)
         if all(problem.kind != SECRET for problem in baseline.verdict.problems):
@@ -508,13 +508,13 @@ class _Runs:
         baseline = self._baseline
         if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
             return False
-        reports, result = self._run_watched(OneRun(self._item, is_threaded=True))
+        reports, result = self._run_watched(ItemRun(self._item, is_threaded=True))
         if any(report.failed for report in reports):
             return False
         verdict, expected = result.verdict, baseline.verdict
         return (verdict.problems, verdict.state) == (expected.problems, expected.state)
 
-    def _abandon(self, run: OneRun, place: str) -> None:
+    def _abandon(self, run: ItemRun, place: str) -> None:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
         result = run.abandoned_result(place)
         explorer = self.explorer or Explorer(lambda variation: result, lambda: False)
@@ -566,7 +566,7 @@ def run_and_judge(item: pytest.Item) -> Generator[None, Any, Any]:
     return outcome
 
 
-def _run_once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], RunResult]:
+def _run_once(item: pytest.Item, run: ItemRun) -> tuple[list[pytest.TestReport], RunResult]:
     """Run a test once with new function-scoped fixtures; reuse fixtures with a wider scope."""
     item.stash[RUN] = run
     initialize: Any = getattr(item, "_initrequest", None)

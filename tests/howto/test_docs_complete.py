@@ -272,7 +272,7 @@ def test_what_is_searched_is_found(sandbox: Sandbox) -> None:
         text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
         assert "No section contains" in text
         assert "<script>alert" not in text
-    assert "Type some words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
+    assert "Enter words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
 
 
 @pytest.mark.parametrize("path", ["/no-such-page/", "/pay/", "/docs/x/y/"])

@@ -5,6 +5,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.history import Finding, review
@@ -465,7 +466,24 @@ def captures_once_though_told_at_once(sandbox: Sandbox, shop: Shop) -> None:
     captures(sandbox, order["id"])
 
 
+def captures_again_after_a_refusal_that_was_lost(sandbox: Sandbox, shop: Shop) -> None:
+    """The first capture comes too early, and its refusal does not reach the shop."""
+    handling(sandbox, shop, reads)
+    order = sandbox.place(card(capture_mode="manual", expiration_period="P7D"), amount=2000)
+    captures_path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
+    early = {"when": {"method": "POST", "nth": 1}, "then": {"reset": True, "phase": "after"}}
+    sandbox.put("/control/faults/", {"faults": [early]})
+    with pytest.raises(requests.ConnectionError):
+        sandbox.post(captures_path, {})
+    sandbox.put("/control/settings/", {"webhook_url": None})
+    sandbox.acted(order, "customer pay")
+    assert sandbox.post(captures_path, {}).status_code == 200
+    sandbox.read(order)
+    sandbox.settle()
+
+
 RIGHT: list[Story] = [
+    captures_again_after_a_refusal_that_was_lost,
     remembers_what_it_refunded,
     refunds_two_parts,
     captures_two_equal_parcels,

@@ -143,6 +143,22 @@ def test_planted_mistakes_are_named_with_their_tests(language: Language, tmp_pat
         assert re.fullmatch(r"shop\.mjs:\d+", line), "where the shop makes the changed call"
 
 
+def test_a_finding_of_two_changes_is_confirmed_alone(tmp_path: Path) -> None:
+    """A shop without a job and books, whose review shows the loss of both webhooks days after the test."""
+    require(*NODE.programs)
+    folder = shutil.copytree(SUITES / NODE.name, tmp_path / "suite")
+    INSTALL[NODE.name](folder)
+    suite = folder / "shop.test.mjs"
+    lines = suite.read_text().splitlines(keepends=True)
+    less = [line for line in lines if "sandbox.every" not in line and "tellBooks" not in line]
+    assert len(less) == len(lines) - 2
+    suite.write_text("".join(less))
+    both = "webhook:1:lost+webhook:2:lost"
+    ran = rehearse(NODE, folder, "--only", both, "--json")
+    assert {(each["test"], each["variation"]) for each in findings(ran)} >= {(NODE.mistakes[1].test, both)}
+    assert ran.returncode == 1
+
+
 @pytest.mark.prove
 @pytest.mark.parametrize("language", [NODE, PHP], ids=lambda language: language.name)
 def test_a_right_shop_is_silent(language: Language, tmp_path: Path) -> None:

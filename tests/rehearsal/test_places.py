@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_payment_sandbox.rehearsal.places import PlacedCall, deciding_line
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
 from tests.support.suites import suite
 
 API = """
@@ -46,7 +46,7 @@ def test_a_sale(payment_sandbox, shop):
 """
 READ, CREATE = "GET /v1/orders/…/", "POST /v1/orders/"
 HELPER, BUYS, LOOKS = ("/api.py", "8"), ("/sales.py", "7"), ("/sales.py", "13")
-CREATES, READS = PlacedCall(CREATE, [HELPER, BUYS]), PlacedCall(READ, [HELPER, LOOKS])
+CREATES, READS = LocatedCall(CREATE, [HELPER, BUYS]), LocatedCall(READ, [HELPER, LOOKS])
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ CREATES, READS = PlacedCall(CREATE, [HELPER, BUYS]), PlacedCall(READ, [HELPER, L
     [
         ([CREATES, READS], BUYS),
         ([CREATES, CREATES], HELPER),  # as far as the run shows
-        ([CREATES, PlacedCall(READ, [HELPER, BUYS])], HELPER),  # a loop makes all calls
+        ([CREATES, LocatedCall(READ, [HELPER, BUYS])], HELPER),  # a loop makes all calls
     ],
 )
 def test_a_line_decides_if_only_one_kind_of_call_passes_it(
-    calls: list[PlacedCall], line: tuple[str, str]
+    calls: list[LocatedCall], line: tuple[str, str]
 ) -> None:
     """The innermost one, as a helper of a helper may decide, too."""
     assert deciding_line(calls[0], calls) == line
@@ -66,7 +66,7 @@ def test_a_line_decides_if_only_one_kind_of_call_passes_it(
 
 def test_a_call_from_another_process_has_no_line() -> None:
     """Its lines are unknown."""
-    assert deciding_line(PlacedCall(CREATE, []), [CREATES]) is None
+    assert deciding_line(LocatedCall(CREATE, []), [CREATES]) is None
 
 
 def test_a_finding_names_the_caller_of_the_helper(tmp_path: Path) -> None:

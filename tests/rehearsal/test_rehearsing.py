@@ -169,17 +169,17 @@ def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> Non
 def test_two_runs_are_the_same(tmp_path: Path) -> None:
     """In what they try, in which order, and in what they find."""
     (tmp_path / "conftest.py").write_text("""
-from pytest_payment_sandbox.rehearsal.exploring import name_of
+from pytest_payment_sandbox.rehearsal.exploring import variation_name
 from pytest_payment_sandbox import rehearsing
 
 
-class Told(rehearsing.OneRun):
+class Told(rehearsing.ItemRun):
     def __init__(self, item, variation=(), **more):
         super().__init__(item, variation, **more)
-        print("TRIED", name_of(variation))
+        print("TRIED", variation_name(variation))
 
 
-rehearsing.OneRun = Told
+rehearsing.ItemRun = Told
 """)
     tried = []
     for _ in range(2):

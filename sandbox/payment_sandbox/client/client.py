@@ -67,7 +67,7 @@ class Calls:
     ) -> None:
         """Call the server at ``base_url`` as the project of ``api_key``.
 
-        Uses ``session`` if given, else its own session without proxies.
+        Uses ``session``, or by default its own session without proxies.
         """
         self._timeout_seconds = timeout_seconds
         self.base_url = base_url.rstrip("/")
@@ -145,7 +145,7 @@ class Calls:
             raise readable(error, self.base_url) from None
 
     def close(self) -> None:
-        """Close the connections, including those of clients created by this one; the next call reconnects."""
+        """Close the connections, including those of derived clients; the next call reconnects."""
         self._session.close()
 
 
@@ -230,7 +230,7 @@ class SandboxClient(Calls):
         return self.call("GET", "/control/project/")
 
     def change_settings(self, **settings: Any) -> answers.Project:
-        """Change settings; if one is invalid, no setting changes (CTL-01)."""
+        """Change settings; an invalid setting prevents all changes (CTL-01)."""
         return self.call("PATCH", "/control/project/", settings)
 
     def delete_project(self) -> None:
@@ -301,7 +301,7 @@ class SandboxClient(Calls):
     def play(
         self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
-        """Run the scenario's next action on an order; perform the given action only if none is scheduled.
+        """Run the scenario's next action on an order; without a scheduled action, perform the given action.
 
         The clock advances to the time of the scheduled action.
         """
@@ -319,9 +319,9 @@ class SandboxClient(Calls):
     # State and history
 
     def order(self, order_id: str) -> answers.Order:
-        """Return an order as the merchant sees it.
+        """Return an order as shown to the merchant.
 
-        The call is marked as the test's own: the journal omits it, and no fault applies to it.
+        The call is marked as the test's own, so that the journal omits it and no fault applies.
         """
         return self.call("GET", f"/v1/orders/{order_id}/", headers=BY_THE_TEST)
 
@@ -333,7 +333,7 @@ class SandboxClient(Calls):
         text: str | None = None,
         limit: int | None = None,
     ) -> list[OrderRow]:
-        """List orders, newest first; ``text`` searches ids, numbers, names and e-mail addresses."""
+        """List orders, newest first; ``text`` searches ids, numbers, names and email addresses."""
         return self._items(
             "/control/orders/", {"status": status, "method": method, "text": text, "limit": limit}
         )

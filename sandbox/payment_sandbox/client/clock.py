@@ -26,7 +26,7 @@ def without_none(**values: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Advance:
-    """The result of an advance: the events, each at its own time, and the whole response as ``answer``.
+    """The result of an advance: the events with their times, and the whole response as ``answer``.
 
     ``stopped`` is true if a limit ended the advance early; ``under_way`` lists the webhooks in flight.
     """

@@ -59,7 +59,7 @@ def ends_at_caller(raised: RaisedException) -> bool:
 
 
 def readable(error: OSError, url: str) -> OSError:
-    """Return a network error of the same type with a readable message that names the address."""
+    """Return a network error of the same type with a readable message and the address."""
     if not any(isinstance(argument, BaseException) for argument in error.args):
         return error
     return type(error)(describe_failure(error, url))

@@ -11,7 +11,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 
-RECONNECT_SECONDS: Final = 0.2  # between two attempts to reach the server
+RECONNECT_SECONDS: Final = 0.2  # between two connection attempts
 UNCONFIRMED_MAX: Final = 10_000
 CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
@@ -43,7 +43,7 @@ class ForwardedWebhook(NamedTuple):
 
 
 class UnconfirmedReplies:
-    """The shop's answers that the server may not have recorded yet.
+    """The shop's answers that the server has not confirmed.
 
     A server killed between the shop's answer and its own record offers the same webhook again.
     """
@@ -67,7 +67,7 @@ class UnconfirmedReplies:
                 replies.popitem(last=False)
 
     def confirm(self, offer: Json) -> None:
-        """Forget an answer that the server has recorded."""
+        """Drop an answer recorded by the server."""
         self._replies.pop(offer["id"], None)
         self._delivered.pop(offer["webhook"], None)
 
@@ -86,8 +86,8 @@ class Listener:
     ) -> None:
         """Forward with ``send``, which delivers to the shop.
 
-        ``on_server`` is called with the reason when the connection to the server fails, and with None
-        once it is restored.
+        ``on_server`` is called with the reason of a connection failure, and with None after the
+        reconnection.
         """
         self._sandbox = sandbox
         self._url = url
@@ -123,7 +123,7 @@ class Listener:
         self._stopped.set()
 
     def disconnect(self) -> bool:
-        """Return delivery to the server; return False if the project has a forwarding address after that."""
+        """Return delivery to the server; return False if the project still has a forwarding address."""
         self._call(timeout=0, leaves=True)
         return self._sandbox.project()["settings"].get(FORWARD_TO) is None
 

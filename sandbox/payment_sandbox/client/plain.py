@@ -9,7 +9,7 @@ from payment_sandbox.kernel.times import format_duration
 
 @runtime_checkable
 class HasDocument(Protocol):
-    """An effect of a scenario with its form in a scenario document."""
+    """An effect that can be converted to its form in a scenario."""
 
     @property
     def document(self) -> Mapping[str, Any]:

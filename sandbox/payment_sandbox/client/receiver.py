@@ -70,13 +70,13 @@ class WebhookReceiver:
         start(self._thread)
 
     def answer_with(self, *statuses: int, delay: float | timedelta = 0.0) -> None:
-        """Answer with these statuses, one after the other; the last one applies to all further webhooks.
+        """Answer with these statuses in turn; the last status applies to all later webhooks.
 
         ``answer_with(503, 503, 200)`` fails twice. Each answer is delayed by ``delay``, real seconds or a
         ``timedelta``.
 
         Raises:
-            ValueError: no status is given, or one is outside 200 to 599.
+            ValueError: there are no statuses, or a status is outside 200 to 599.
         """
         wrong = [status for status in statuses if status not in STATUSES]
         if wrong or not statuses:
@@ -99,7 +99,7 @@ class WebhookReceiver:
         """Return an order's first webhook, or its ``nth``, as soon as it arrives.
 
         Raises:
-            TimeoutError: the webhook did not arrive; the message lists the received ones.
+            TimeoutError: the webhook did not arrive; the message lists the received webhooks.
             ValueError: ``nth`` is less than 1.
         """
         if nth < 1:

@@ -53,7 +53,7 @@ CONNECTION_HEADERS: Final = (
 FAULT: Final = "had a fault"
 CREATING_PATHS: Final = ("/orders", "/refunds")
 PREVENTING: Final = (ErrorStatus, RateLimit, Hang, Reset, Silence)
-"""The fault effects that prevent the request, unless their phase is after it."""
+"""The fault effects that prevent the request, except in the phase after it."""
 NO_RECORD: Final = "uses a record from before the start of the evidence"
 CODE: Final = re.compile(rf'("cvc"\s*:\s*)"{re.escape(MASK)}"')
 CODE_PLACEHOLDER: Final = r'\1"123"'  # a placeholder for the card code, which the journal never stores
@@ -344,7 +344,7 @@ class Replay:
         return [self._translate(item) for item in value] if isinstance(value, list) else value
 
     def _compare(self, before: Any, now: Any, path: str) -> Iterator[str]:
-        """Yield the differences; a consistently mapped identifier is not one."""
+        """Yield the differences, except consistently mapped identifiers."""
         if isinstance(before, dict) and isinstance(now, dict):
             for key in before.keys() | now.keys():
                 if key not in NOT_COMPARED:
@@ -365,7 +365,7 @@ class Replay:
             yield f"{path} is {now!r} instead of {before!r}"
 
     def _orders(self) -> Iterator[str]:
-        """Yield the orders whose final status differs."""
+        """Yield the orders with different final statuses."""
         for order in self._evidence["snapshot"]["orders"]:
             order_id = self._ids.get(order["id"])
             if order_id is None:
@@ -387,7 +387,7 @@ def _identifiers(snapshot: Recorded) -> set[str]:
 
 
 def _obstacle(entry: Recorded, raw: bytes) -> str | None:
-    """Return the reason not to repeat a call or compare its response; None if there is none."""
+    """Return the reason not to repeat a call or compare its response; None without a reason."""
     if entry["fault"] is not None or entry["status"] is None:
         return FAULT
     if entry["status"] >= REFUSED and CODE.search(raw.decode("latin-1")):

@@ -43,13 +43,13 @@ def _play(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
 
 
 def _remaining_steps(known: OrderOverview, steps: tuple[RecipeStep, ...]) -> tuple[RecipeStep, ...]:
-    """Return the steps without a first payment that the order has already, if others follow it."""
+    """Return the steps; without the first payment if the order is already paid and other steps follow."""
     is_paid = known["order"]["status"] in PAID and "pay" not in known["actions"][CUSTOMER]
     return steps[1:] if is_paid and len(steps) > 1 and steps[0].action == "pay" else steps
 
 
 def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **order: Any) -> OrderOverview:
-    """Create an order in a state, or bring an existing one to it; return its overview.
+    """Create an order in a state, or bring an existing order to the state; return its overview.
 
     ``order`` has fields of the new order, such as ``amount``.
 

@@ -27,7 +27,7 @@ class Rule(TypedDict):
 
 
 class Assumption(TypedDict):
-    """A decision on a point that the specification leaves open, with its reason."""
+    """A decision on a point left open by the specification, with its reason."""
 
     id: str
     source: Literal["inferred", "choice"]
@@ -43,7 +43,7 @@ def _rows(name: str) -> Iterator[list[Any]]:
 
 @cache
 def _proofs() -> dict[str, list[str]]:
-    """Return the tests of each rule and assumption, from the table in a wheel or the tests of a checkout."""
+    """Return the tests by rule and assumption, from the table in a wheel or the tests of a checkout."""
     if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:

@@ -1,4 +1,4 @@
-"""Strict parsing of untrusted input, which reports all violations at once, each with its path.
+"""Strict parsing of untrusted input, with a report of all violations and their paths.
 
 Other packages import any of its modules.
 """

@@ -14,7 +14,7 @@ OTHER: Final = "other"
 
 
 class Problem(str):
-    """A message that also carries the allowed values."""
+    """A message with the allowed values."""
 
     __slots__ = ("allowed", "nearest")
     allowed: Sequence[str]
@@ -29,7 +29,7 @@ class Problem(str):
 
 
 class Form(Schema):
-    """A parser of the known keys of an object; ``unknown_keys`` reports all other keys."""
+    """A parser of an object's known keys; ``unknown_keys`` reports all other keys."""
 
     error_messages = {"type": "must be an object"}
     null_is_absent: ClassVar[bool] = False
@@ -41,14 +41,14 @@ class Form(Schema):
 
 
 def repairs(function: Callable[..., Any]) -> Any:
-    """Mark a hook that runs before parsing, and repairs input that parsing would refuse."""
+    """Mark a hook that runs before parsing, to repair input that parsing would refuse."""
     hook = pre_load(function)
     hook.hook_kind = REPAIRS  # type: ignore[attr-defined]
     return hook
 
 
 def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
-    """Mark a hook that runs after parsing, and refuses inconsistent values.
+    """Mark a hook that runs after parsing, to refuse inconsistent values.
 
     With ``although_invalid``, the hook also runs if a field is invalid; that field may then be missing.
     """
@@ -69,7 +69,7 @@ def hook_kinds(form: Form) -> dict[str, str]:
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:
-    """Return the closest known word, or None if no word is close."""
+    """Return the closest known word; None if no word is close."""
     from difflib import get_close_matches  # imported late: faster startup
 
     return next(iter(get_close_matches(word, known, n=1)), None)
@@ -81,7 +81,7 @@ def did_you_mean(nearest: str | None) -> str:
 
 
 class UnknownKey(NamedTuple):
-    """A key that the form does not know."""
+    """An unknown key."""
 
     path: str
     key: str
@@ -137,7 +137,7 @@ def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[U
 
 def _form_of(field: fields.Nested) -> Form:
     form = field.schema
-    assert isinstance(form, Form), "forms nest forms"
+    assert isinstance(form, Form), "forms must nest forms"
     return form
 
 

@@ -33,7 +33,7 @@ class Described:
 
 
 class Matches(validate.Validator):
-    """Requires that the whole text matches a pattern."""
+    """Requires a match of the whole text with a pattern."""
 
     def __init__(self, pattern: str, error: str) -> None:
         self._pattern = Pattern(pattern)
@@ -47,7 +47,7 @@ class Matches(validate.Validator):
 
 
 class Text(Described, fields.String):
-    """A string; ``pattern`` restricts it, ``expected`` describes the pattern in words."""
+    """A string that matches ``pattern``, which ``expected`` describes in words."""
 
     default_error_messages = {**COMMON, "invalid": "must be a string", "invalid_utf8": "must be UTF-8"}
 
@@ -153,7 +153,7 @@ class Yes(Flag):
 
 
 class Anything(Described, fields.Dict):
-    """An object with any keys; at most 1,000 of them if its values have a form."""
+    """An object with any keys; at most 1,000 keys if the values have a form."""
 
     default_error_messages = {**COMMON, "invalid": "must be an object"}
 
@@ -195,7 +195,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
         errors: dict[Any, Any] = {}
         items: list[Any] = []
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
-            # "_schema" comes first, so it is reported first
+            # "_schema" comes first, to be reported first
             errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
         for index, item in enumerate(self._parsed_items(value)):
             try:
@@ -240,7 +240,7 @@ NO_TIME: Final = "must be longer than zero"
 
 
 class PeriodText(Text):
-    """An ISO 8601 duration above zero, in its original spelling (SET-20, SET-21)."""
+    """An ISO 8601 duration above zero, in its original notation (SET-20, SET-21)."""
 
     def __init__(self, *, zero: bool = False, **options: Any) -> None:
         super().__init__(**_describe(options, format="duration"))

@@ -1,4 +1,4 @@
-"""The fields of an order that are stored and echoed unchanged, one row each.
+"""The stored and echoed fields of an order, one row each.
 
 Parsing, responses, updates, the API description, snapshots and verification all derive from these rows.
 """
@@ -86,15 +86,15 @@ SENT_FIELDS: Final = (
     SentField(
         "merchant_order_id", Text(about="The merchant's own id for the order."), "ORD-07", is_refunded=True
     ),
-    SentField("return_url", WebUrl(about="Where the customer returns to after the payment."), "ORD-08"),
+    SentField("return_url", WebUrl(about="The URL for the customer's return after the payment."), "ORD-08"),
     SentField(
         "webhook_url",
-        WebUrl(about="The URL that receives this order's webhooks."),
+        WebUrl(about="The URL for this order's webhooks."),
         "ORD-10",
         is_refunded=True,
     ),
     SentField(
-        "expiration_period", PeriodText(about="How long the hosted page stays open."), "ORD-11", changes=False
+        "expiration_period", PeriodText(about="The lifetime of the hosted page."), "ORD-11", changes=False
     ),
     SentField("customer", FormPart(CustomerForm, about="The customer who pays."), "ORD-15", is_refunded=True),
     SentField("extra", Anything(about="Free-form, echoed."), "SET-14"),

@@ -1,7 +1,7 @@
-"""A fast path for valid bodies; marshmallow parses all others and reports their errors.
+"""A fast path for valid bodies; marshmallow parses all other bodies and reports their errors.
 
 The reader of a form is built from the form's fields on first use. It either returns exactly the result of
-``Form.load``, or gives up; it never refuses a body. Property tests compare the two.
+``Form.load``, or falls back to marshmallow; it never refuses a body. Property tests compare both.
 """
 
 from collections.abc import Callable
@@ -20,15 +20,15 @@ FORMS_MAX: Final = 256
 Reader = Callable[[Any], Any]
 
 
-class GaveUp(Exception):
-    """The value may be wrong or incomplete, so marshmallow has to decide."""
+class NeedsMarshmallow(Exception):
+    """The value may be wrong or incomplete, so that marshmallow must parse it."""
 
 
 def quickly(form: Form, data: Any) -> dict[str, Any] | None:
-    """Parse a valid body without unknown keys; return None if marshmallow has to parse it."""
+    """Parse a valid body without unknown keys; return None if marshmallow must parse the body."""
     try:
         loaded: dict[str, Any] = _reader(form)(data)
-    except GaveUp:
+    except NeedsMarshmallow:
         return None
     return loaded
 
@@ -55,7 +55,7 @@ def _reader(form: Form) -> Reader:
     """Build the reader of objects with the form's fields, in their order."""
     kinds = {name: kind for name, kind in hook_kinds(form).items() if kind != REPAIRS}
     if any(kind != CHECKS for kind in kinds.values()):
-        return _give_up
+        return _fall_back
     return _object_reader(form, [getattr(form, name) for name in kinds])
 
 
@@ -69,7 +69,7 @@ def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reader:
 
     def read(data: Any) -> dict[str, Any]:
         if type(data) is not dict or not names.issuperset(data) or not required.issubset(data):
-            raise GaveUp
+            raise NeedsMarshmallow
         loaded = {}
         for name, attribute, value_of, default in known:
             if name in data:
@@ -77,30 +77,30 @@ def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reader:
             elif default is not missing:
                 loaded[attribute] = default() if callable(default) else default
         for check in checks:
-            _or_give_up(check, loaded)
+            _or_fall_back(check, loaded)
         return loaded
 
     return read
 
 
 def _value(field: Any) -> Reader:
-    """Build the reader of a field: a fast reader for a known type, or else the field's own."""
+    """Build the reader of a field: a fast reader for a known type, otherwise the field's own."""
     build = BUILDERS.get(type(field))
     return build(field) if build is not None and not field.allow_none else _field_reader(field)
 
 
 def _field_reader(field: Any) -> Reader:
     def read(value: Any) -> Any:
-        return _or_give_up(field.deserialize, value)
+        return _or_fall_back(field.deserialize, value)
 
     return read
 
 
-def _or_give_up(function: Callable[..., Any], *arguments: Any) -> Any:
+def _or_fall_back(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except ValidationError:
-        raise GaveUp from None
+        raise NeedsMarshmallow from None
 
 
 def _typed_readers(kind: type) -> Callable[[Any], Reader]:
@@ -111,12 +111,12 @@ def _typed_readers(kind: type) -> Callable[[Any], Reader]:
 
         def read(value: Any) -> Any:
             if type(value) is not kind or not all(is_valid(value) for is_valid in valid):
-                raise GaveUp
+                raise NeedsMarshmallow
             return value
 
         def read_plain(value: Any) -> Any:
             if type(value) is not kind:
-                raise GaveUp
+                raise NeedsMarshmallow
             return value
 
         return read if valid else read_plain
@@ -128,7 +128,7 @@ def _validator(validator: Any) -> Callable[[Any], bool]:
     if isinstance(validator, validate.Range) and validator.min_inclusive and validator.max_inclusive:
         low, high = validator.min, validator.max
         return lambda value: (low is None or value >= low) and (high is None or value <= high)
-    return lambda value: _or_give_up(validator, value) is not False
+    return lambda value: _or_fall_back(validator, value) is not False
 
 
 def _choice(field: Any) -> Reader:
@@ -136,7 +136,7 @@ def _choice(field: Any) -> Reader:
 
     def read(value: Any) -> Any:
         if type(value) is not str or value not in words:
-            raise GaveUp
+            raise NeedsMarshmallow
         return value
 
     return read
@@ -147,14 +147,14 @@ def _items(field: Any) -> Reader:
 
     def read(value: Any) -> Any:
         if type(value) is not list or len(value) < least or (most is not None and len(value) > most):
-            raise GaveUp
+            raise NeedsMarshmallow
         return [value_of(item) for item in value]
 
     return read
 
 
 def _part(field: Any) -> Reader:
-    return _reader(field.schema) if not field.many else _give_up
+    return _reader(field.schema) if not field.many else _fall_back
 
 
 def _free_object_reader(field: Any) -> Reader:
@@ -166,8 +166,8 @@ def _free_object_reader(field: Any) -> Reader:
     return (lambda value: dict(copied(value))) if is_free else _field_reader(field)
 
 
-def _give_up(value: Any) -> Any:
-    raise GaveUp
+def _fall_back(value: Any) -> Any:
+    raise NeedsMarshmallow
 
 
 BUILDERS: Final[dict[type, Callable[[Any], Reader]]] = {

@@ -1,4 +1,4 @@
-"""JSON Schema generated from the forms, which are the only source of the rules."""
+"""JSON Schema generated from the forms, the only source of the rules."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
@@ -60,7 +60,7 @@ def _with_parts(form: type[Schema]) -> Iterator[type[Schema]]:
 
 def prepare(plugin: MarshmallowPlugin) -> None:
     """Register the field types of forms with a plugin, after the document was created."""
-    assert plugin.converter is not None, "the document has initialised its plugins"
+    assert plugin.converter is not None, "the document must have initialised its plugins"
     plugin.map_to_openapi_type(NumberOrText, None, None)  # type: ignore[no-untyped-call]
     for function in (_bounds, _one_or_many, _alternatives, _null):
         plugin.converter.add_attribute_function(function)  # type: ignore[no-untyped-call]
@@ -74,7 +74,7 @@ def schema_name(schema: Any) -> str:
 def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a form and its nested forms, without additional keys.
 
-    ``parts`` has the forms of keys whose values this form leaves open.
+    ``parts`` has the forms of keys with values undefined in this form.
     """
     kinds: dict[str, type[Schema]] = {}
 

@@ -1,4 +1,4 @@
-"""Seeded identifiers: one stream per kind, so the same seed and calls give the same identifiers."""
+"""Seeded identifiers: one stream per kind, so that equal seeds and calls give equal identifiers."""
 
 from hashlib import blake2b
 from secrets import randbits, token_hex

@@ -17,11 +17,11 @@ PAIR: Final = 2
 DIGITS_MIN: Final = 12
 DIGITS_MAX: Final = 19
 KEY_LENGTH_MIN: Final = 16
-"""People choose shorter API keys, which may be common words that a configuration contains anyway."""
+"""Shorter API keys may be common words, which a configuration may contain anyway."""
 CHECKS_MAX: Final = 1000  # per run of digits; the rest is masked unchecked
 
 _INVISIBLE: Final = (
-    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters other than whitespace
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters except whitespace
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"  # format characters
@@ -69,7 +69,7 @@ Record = TypeVar("Record")
 
 
 def mask(text: str, api_key: str | None = None) -> str:
-    """Return the text with its secrets masked, or unchanged if it has none.
+    """Return the text with its secrets masked.
 
     Escaped secrets are masked, too, as in JSON, XML, or a URL.
     """
@@ -100,7 +100,7 @@ def _plain(text: str) -> str:
 
 
 class Masking:
-    """Masks the secrets of one project in every record that is stored beside its orders."""
+    """Masks the secrets of one project in all records other than its orders."""
 
     def __init__(self) -> None:
         self.api_key: str | None = None  # in memory only, and only to recognize it in records
@@ -142,7 +142,7 @@ class Masking:
         return tuple(map(self._mask_value, value))
 
     def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield the items of a record with CVCs masked; booleans, such as the result of a check, stay."""
+        """Yield the items of a record with CVCs masked, except booleans, such as the result of a check."""
         for name, value in record.items():
             yield name, MASK if _is_code(name, value) else value
 

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled on first use, for a fast startup."""
+"""Regular expressions compiled on first use, for a fast startup."""
 
 import re
 from functools import cached_property
@@ -6,7 +6,7 @@ from typing import Any, AnyStr, Final, Generic
 
 
 class Pattern(Generic[AnyStr]):
-    """A lazily compiled regular expression, with the methods that the sandbox uses."""
+    """A lazily compiled regular expression, with the methods used by the sandbox."""
 
     def __init__(self, pattern: AnyStr, flags: int = 0) -> None:
         self.pattern: AnyStr = pattern
@@ -34,7 +34,7 @@ NOT_TEXT: Final = Pattern("[\ud800-\udfff\x00]")
 """Lone surrogates and NUL: JSON and YAML can escape them, but they are refused everywhere."""
 
 UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""An identifier; people can distinguish identifiers by the first group."""
+"""An identifier; the first group suffices to distinguish identifiers for readers."""
 
 
 def printable(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 Value = TypeVar("Value")
 
 NOTHING: Final[Mapping[str, Any]] = {}
-"""The shared empty mapping; a separate one in each record would waste memory."""
+"""The shared empty mapping, to save memory."""
 
 LENGTH_MAX: Final = 100  # longer texts rarely repeat
 KNOWN_MAX: Final = 1000

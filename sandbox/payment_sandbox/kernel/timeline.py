@@ -1,4 +1,4 @@
-"""A clock that moves from one due event to the next, and never backwards."""
+"""A clock that advances from one due event to the next, and never backwards."""
 
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class Due(NamedTuple, Generic[Item]):
-    """An item and the moment at which it is due."""
+    """An item and its due time."""
 
     at: datetime
     sequence: int
@@ -39,16 +39,16 @@ class Timeline(Generic[Item]):
         return due
 
     def add(self, due: Due[Item]) -> None:
-        """Add an item that already has its sequence number."""
+        """Add an item with an existing sequence number."""
         self.sequence = max(self.sequence, due.sequence)
         heapq.heappush(self._heap, due)
 
     def batch(self, first: int, count: int) -> list[Due[Item]]:
-        """Return a slice of the unordered items; consecutive slices cover all items that stay queued."""
+        """Return a slice of the unordered items; consecutive slices cover all queued items."""
         return self._heap[first : first + count]
 
     def head(self) -> Due[Item] | None:
-        """Return the item that is due first, without removing it."""
+        """Return the first due item, without removing it."""
         heap = self._heap
         return heap[0] if heap else None
 

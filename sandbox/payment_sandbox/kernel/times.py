@@ -32,7 +32,7 @@ class PeriodError(ValueError):
 
 
 class Period(NamedTuple):
-    """A duration: its original spelling, calendar months, and a fixed length on top."""
+    """A duration: its original notation, calendar months, and an additional fixed length."""
 
     spelling: str
     months: int
@@ -87,13 +87,13 @@ class Period(NamedTuple):
             return LAST_MOMENT
 
     def last_up_to(self, limit: datetime, moment: datetime) -> datetime:
-        """Add whole periods to ``moment``, as many as end at or before ``limit``.
+        """Add as many whole periods to ``moment`` as end at or before ``limit``.
 
         A period that would end at the calendar's last moment does not count.
         """
         if not self.months:
             return moment + max(0, (limit - moment) // self.rest) * self.rest
-        # one by one, because a short month clips the day for good; the loop ends with the calendar
+        # one at a time, because a short month clips the day permanently; the loop ends with the calendar
         while (after := self.after(moment)) <= limit and after < LAST_MOMENT:
             moment = after
         return moment

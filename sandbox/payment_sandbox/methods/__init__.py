@@ -1,6 +1,6 @@
 """The payment methods, one module each; to add a method, write a module and list it in ``ALL``.
 
-Other packages import the room itself and ``common``.
+Other packages import this package and ``common``.
 """
 
 from typing import Final

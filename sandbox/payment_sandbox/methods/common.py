@@ -17,7 +17,7 @@ PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
 PROCESSOR_KEYS: Final = frozenset({"processor", "after", "reason"})
 AT_ONCE: Final = "PT0S"
 PAYMENT_PAGE: Final = "{payment_page}"
-"""Placeholder in revealed details for the URL of the attempt's page, which only the web layer knows."""
+"""The placeholder in revealed details for the URL of the attempt's page, set by the web layer."""
 
 VISIT: Final = f"{CUSTOMER} visit"
 PAY: Final = f"{CUSTOMER} pay"
@@ -60,10 +60,10 @@ class DetailField(NamedTuple):
 
 
 class TriggerValue(NamedTuple):
-    """A value that triggers an outcome without a scenario: a customer's e-mail address, or an amount."""
+    """A value that triggers an outcome without a scenario: a customer's email address, or an amount."""
 
     then: Mapping[str, Any]
-    local_part: str | None = None  # of the customer's e-mail address
+    local_part: str | None = None  # of the customer's email address
     amount: Cents | None = None
 
 
@@ -75,7 +75,7 @@ Icon = Literal["bank", "card", "later", "transfer", "wallet"]
 
 
 class Capabilities(NamedTuple):
-    """The facts about a method that do not depend on an order."""
+    """The facts about a method, independent of any order."""
 
     labels: Labels
     default_expiration: str
@@ -97,12 +97,12 @@ class Capabilities(NamedTuple):
     has_issuers: bool = False  # the customer chooses a bank first
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
-    always_reveals: tuple[str, ...] = ()  # details that the page shows from the start
+    always_reveals: tuple[str, ...] = ()  # details shown on the page from the start
     triggers: tuple[TriggerValue, ...] = ()
 
 
 class AttemptDraft(NamedTuple):
-    """The parts of a request that a method checks; None for a missing or unusable value."""
+    """The parts of a request for the checks of a method; None for missing or unusable values."""
 
     path: str
     amount_cents: Cents | None
@@ -111,7 +111,7 @@ class AttemptDraft(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The parts of a project that a method may use: mode, features, vault, clock and identifiers."""
+    """The parts of a project for methods: mode, features, vault, clock and identifiers."""
 
     now: datetime
     is_test: bool
@@ -179,11 +179,11 @@ class Method(Protocol):
         ...
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Return the steps when an attempt is created."""
+        """Return the steps at the creation of an attempt."""
         ...
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Return the steps when the customer opens the payment page."""
+        """Return the steps at the customer's visit to the payment page."""
         ...
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -191,12 +191,12 @@ class Method(Protocol):
         ...
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Return the names of the actions that are possible in the current state."""
+        """Return the names of the currently possible actions."""
         ...
 
 
 def success_move(attempt: Transaction) -> Move:
-    """Return the move on success: an authorization if the attempt has a capture mode, or else a sale."""
+    """Return the move on success: an authorization if the attempt has a capture mode, otherwise a sale."""
     return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
 
 
@@ -240,7 +240,7 @@ class PageMethod:
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Accept any request that the form accepts."""
+        """Accept any request accepted by the form."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -352,7 +352,7 @@ def decline_move(reason: str | None) -> Move:
 
 
 def error_move(reason: str | None) -> Move:
-    """Return the move for an error that the customer can fix and sees on the page (ERR-01)."""
+    """Return the move for an error shown on the page that the customer can fix (ERR-01)."""
     return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)
 
 

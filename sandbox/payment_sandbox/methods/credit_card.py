@@ -48,7 +48,7 @@ def stored_use(details: Mapping[str, Any]) -> str | None:
 
 
 def first_use(details: Mapping[str, Any]) -> str | None:
-    """Return the intended use of a card that a first payment stores, or None."""
+    """Return the intended use of a card stored by a first payment; None if no card is stored."""
     for key, use in USES.items():
         if details.get(key) == FIRST:
             return use
@@ -113,7 +113,7 @@ class CreditCard(PageMethod):
         return by_customer if stored_use(attempt.asked) is None else stored
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Check the features that the request needs, and the fields of a stored card (CARD-09 to CARD-14)."""
+        """Check the required features, and the fields of a stored card (CARD-09 to CARD-14)."""
         details, path = draft.details, f"{draft.path}.payment_method_details"
         violations = self._features(details, path, f"{draft.path}.payment_method", terms)
         if "one_click_type" in details and "recurring_type" in details:
@@ -233,7 +233,7 @@ class CreditCard(PageMethod):
         return [revealed, *stored, success_move(attempt)]
 
     def failure(self, action: Action) -> str:
-        """Return the default reason: a failed challenge for the configurable card, or else a decline."""
+        """Return the default reason: a failed challenge for the configurable card, otherwise a decline."""
         return "3-D Secure: not authenticated" if action.card == CONFIGURABLE else "Do not honour"
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:

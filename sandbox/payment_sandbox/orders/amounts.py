@@ -30,7 +30,7 @@ def typed_euros(text: str) -> Cents:
 
 
 def euros(amount_cents: Cents) -> str:
-    """Format cents for people: 129500 is ``€1,295.00``."""
+    """Format cents for display: 129500 is ``€1,295.00``."""
     return f"{'-' if amount_cents < 0 else ''}€{abs(amount_cents) // 100:,}.{abs(amount_cents) % 100:02}"
 
 

@@ -35,7 +35,7 @@ class Taken(StrEnum):
 
 
 class Style(StrEnum):
-    """The style of a capture or void; a capture in full does not bind later ones."""
+    """The style of a capture or void; a capture in full does not bind later captures."""
 
     FULL = "in full"
     AMOUNT = "by amount"
@@ -96,7 +96,7 @@ class Authorization(NamedTuple):
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
         """Return the captured and the voided quantities by line index, once nothing remains (A41).
 
-        Items that no request addressed by line were captured or voided by amount. Voids by amount are
+        Items without a request by line were captured or voided by amount. Voids by amount are
         assigned to whole items, last lines first; the other items count as captured. Without any capture,
         all are voided.
         """
@@ -127,7 +127,7 @@ class Authorization(NamedTuple):
 
     @property
     def capture_style(self) -> "Style | None":
-        """The style that later captures must use; None if they are free to choose (CAP-08, CAP-09)."""
+        """The required style of later captures; None for any style (CAP-08, CAP-09)."""
         binding = [e.style for e in self.entries if e.taken is Taken.CAPTURED and e.style is not Style.FULL]
         return binding[0] if binding else None
 
@@ -192,7 +192,7 @@ class Authorization(NamedTuple):
         return self._take_rest(Taken.VOIDED, now)
 
     def ended(self) -> "Authorization":
-        """Return the same ledger, closed to captures and voids."""
+        """Return this ledger closed to captures and voids."""
         return self._replace(is_over=True)
 
     def _sum(self, taken: Taken) -> Cents:

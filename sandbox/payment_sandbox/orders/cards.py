@@ -1,4 +1,4 @@
-"""The test cards: five families, three flows, and two cards that are declined."""
+"""The test cards: five families, three flows, and two declined cards."""
 
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -74,7 +74,7 @@ SERIES_PERIOD: Final = Period.parse("P1Y")
 
 
 class Credential(NamedTuple):
-    """A stored card; ``card`` holds the details that responses may show."""
+    """A stored card; ``card`` holds the details for responses."""
 
     vault_token: str
     use: str  # ONE_CLICK or RECURRING

@@ -8,7 +8,7 @@ from payment_sandbox.orders.actions import Action
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Command:
-    """A scheduled command on an order; its handler checks whether it still applies when it is due."""
+    """A scheduled command on an order; when due, its handler checks whether the command still applies."""
 
     order_id: str
     kind: ClassVar[str] = ""
@@ -28,7 +28,7 @@ class ExpirePage(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpireAttempt(Command):
-    """Expire an attempt that was not paid in time."""
+    """Expire an unpaid attempt."""
 
     transaction_id: str
     kind: ClassVar[str] = "expiry"
@@ -52,7 +52,7 @@ class CaptureDelayed(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Perform(Command):
-    """Perform an action that the scenario planned for a customer, bank, screening or processor."""
+    """Perform a planned action of a customer, bank, screening or processor."""
 
     transaction_id: str
     action: Action

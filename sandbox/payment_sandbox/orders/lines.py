@@ -64,7 +64,7 @@ def add_quantities(parts: Iterable[Quantities]) -> dict[int, int]:
 
 
 def require_known(lines: Sequence[OrderLine], requested: Sequence[LineQuantity]) -> None:
-    """Refuse line ids that the order does not have.
+    """Refuse unknown line ids.
 
     Raises:
         Invalid: lists the path of every unknown id, and the known ids.
@@ -96,7 +96,7 @@ def allocate(
     Lines with the same id are used in their order (A19).
 
     Returns:
-        The quantities by line index, and a message for each line whose remainder is too small.
+        The quantities by line index, and a message for each line with an insufficient remainder.
     """
     with_id = _remaining_by_id(lines, remaining)
     available = dict(remaining)

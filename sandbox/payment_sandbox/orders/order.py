@@ -12,7 +12,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class RefundEntry(NamedTuple):
-    """A refund, recorded on its order; the amount of a failed one can be refunded again."""
+    """A refund, recorded on its order; the amount of a failed refund can be refunded again."""
 
     refund_id: str
     amount_cents: Cents
@@ -46,7 +46,7 @@ class Order:
     sent: Mapping[str, Any] = field(default_factory=dict)  # the fields of the request, unchanged
     order_lines: tuple[OrderLine, ...] = ()
     transactions: tuple[Transaction, ...] = ()
-    bankqr_id: str | None = None  # the QR request whose scan created it
+    bankqr_id: str | None = None  # the QR request of the scan that created the order
     reason: str | None = None
     page_visited: bool = False
     refunds: tuple[RefundEntry, ...] = ()
@@ -74,7 +74,7 @@ class Order:
 
     @property
     def expiration_period(self) -> str | None:
-        """The lifetime of the hosted page, in the merchant's spelling."""
+        """The lifetime of the hosted page, in the merchant's notation."""
         return self.sent.get("expiration_period")
 
     @property
@@ -167,7 +167,7 @@ class Order:
         return [name for name, holds in held.items() if holds]
 
     def transaction(self, transaction_id: str) -> Transaction | None:
-        """Return the transaction with this id, or None."""
+        """Return the transaction with this id; None if it is unknown."""
         for transaction in self.transactions:
             if transaction.id == transaction_id:
                 return transaction

@@ -18,7 +18,7 @@ from payment_sandbox.orders.refusals import Invalid, NothingToRefund, RefundExce
 
 
 def refundable_cents(order: Order) -> Cents:
-    """Return the captured or completed amount, minus the refunds that did not fail."""
+    """Return the captured or completed amount, minus all refunds except failed ones."""
     return order.received_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
 
 
@@ -58,7 +58,7 @@ def plan_refund(
 ) -> PlannedRefund:
     """Plan a refund of an amount, of lines, or of the remainder (SET-49).
 
-    If both are given, the amount takes precedence, unless the method refunds by lines (A46).
+    With both, the amount takes precedence, unless the method refunds by lines (A46).
 
     Raises:
         Invalid: a line is unknown, or the lines add up to less than 1 cent.
@@ -88,7 +88,7 @@ def plan_refund(
 
 
 def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:
-    """Add up the requested lines, regardless of what remains of them."""
+    """Add up the requested lines, regardless of the remainders."""
     total_quantity = sum(item.quantity for item in requested)
     everything = dict.fromkeys(range(len(order.order_lines)), total_quantity)
     quantities, _ = allocate(order.order_lines, everything, requested)

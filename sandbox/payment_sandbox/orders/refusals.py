@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import INTERNAL
 
-VIOLATIONS_MAX: Final = 100  # a body with a million errors still gets a short answer, quickly
+VIOLATIONS_MAX: Final = 100  # a short and fast answer even to a body with a million errors
 ALLOWED_MAX: Final = 100
 WORD_LENGTH_MAX: Final = 100  # of a quoted word in a message
 

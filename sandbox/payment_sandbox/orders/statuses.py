@@ -146,7 +146,7 @@ class StatusChanged(NamedTuple):
 
 
 class HasStatus(Protocol):
-    """An order or a transaction: a record whose status ``move`` changes."""
+    """An order or a transaction, whose status ``move`` changes."""
 
     id: str
     status: str

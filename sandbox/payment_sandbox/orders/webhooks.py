@@ -100,7 +100,7 @@ class WebhookAttempt(NamedTuple):
 
 
 MANUAL_ATTEMPT: Final = 0
-"""The attempt number of a manual resend with overrides: another URL, or another body."""
+"""The attempt number of a manual resend with another URL or body."""
 
 
 class Delivery(NamedTuple):
@@ -133,7 +133,7 @@ class Delivery(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The state for people: ``lost`` in place of ``delivered`` if a fault withheld the webhook."""
+        """The displayed state: ``lost`` instead of ``delivered`` if a fault withheld the webhook."""
         return LOST if self.is_lost else str(self.state)
 
     def attempted(
@@ -141,11 +141,11 @@ class Delivery(NamedTuple):
     ) -> "tuple[Delivery, datetime | None]":
         """Record an attempt; return the new delivery and the time of the next attempt, if any.
 
-        A manual attempt after the last retry is recorded, too, and can still deliver the webhook. A duplicate
-        that a scenario sends has the number of its original and does not count as an attempt.
+        A manual attempt after the last retry is recorded, too, and can still deliver the webhook. A
+        scenario's duplicate has the number of its original and does not count as an attempt.
         """
         attempts = (*self.attempts, attempt)
-        if len(attempts) > ATTEMPTS_STORED_MAX:  # the first ten and the newest resends stay
+        if len(attempts) > ATTEMPTS_STORED_MAX:  # the first ten attempts and the newest resends are stored
             attempts = (*attempts[:DELIVERIES_MAX], *attempts[DELIVERIES_MAX + 1 :])
         state, next_at = self.state, None
         if attempt.reply.is_delivered:

@@ -75,12 +75,12 @@ def url_of(host: str, port: int, scheme: str = "http") -> str:
 
 
 def reachable_url(host: str, port: int, scheme: str = "http") -> str:
-    """Build the URL for other devices if the server listens on all addresses, or else that of its host."""
+    """Build the URL for other devices if the server listens on all addresses, otherwise for its host."""
     return url_of(next(iter(own_addresses()), LOOPBACK) if host in ALL_INTERFACES else host, port, scheme)
 
 
 def own_addresses() -> list[str]:
-    """List this machine's network addresses, the default one first, without sending a packet."""
+    """List this machine's network addresses, the default address first, without sending a packet."""
     addresses = [_address_towards(family, other) for family, other in RESERVED_ADDRESSES]
     with suppress(OSError):
         addresses += [str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None)]
@@ -108,6 +108,6 @@ def is_local(host: str) -> bool:
 
 
 def _is_reachable(address: str) -> bool:
-    """Return whether other machines can use the address; a link-local one needs an interface name."""
+    """Return whether other machines can use the address; a link-local address needs an interface name."""
     parsed = ip_address(address.partition("%")[0])
     return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified)

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @lru_cache(maxsize=16)
 def log_once(problem: str) -> None:
-    """Log a problem only once, since clients repeat it and report it unclearly."""
+    """Log a problem only once, because clients repeat the problem and report it unclearly."""
     log.warning("%s", problem)
 
 
@@ -69,7 +69,7 @@ class Phase(Enum):
 
 
 class RefusedRequest(Exception):
-    """A request refused before it is complete; all further input is ignored."""
+    """A request refused before completion; all subsequent input is ignored."""
 
     def __init__(self, status: int, value: str) -> None:
         super().__init__(value)
@@ -150,7 +150,7 @@ class _UnsupportedVersion(web.BaseRequest):
 class Connection(web.RequestHandler, BufferedProtocol):
     """A connection with an inactivity timeout in every phase.
 
-    It reads small pieces, and pauses after a long parse, to leave the event loop to other connections. The
+    It reads small pieces, and pauses after a long parse, so that other connections get their turns. The
     framing of a body may be no longer than a head.
     """
 
@@ -242,7 +242,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             )
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
-        """Answer the requests sent before the client half-closed; a stream ends."""
+        """Answer the requests sent before the client half-closed, and end any stream."""
         self._has_ended = True
         if self.on_lost is not None or self._phase is Phase.BODY or self.ssl_context is not None:
             return False
@@ -334,7 +334,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return await content.readany()
 
     async def linger(self) -> None:
-        """Send nothing more, drop all input, and return once the client has closed or had time to read."""
+        """Stop sending, drop all input, and return once the client has closed or had time to read."""
         self._drops_input, transport = True, self.transport
         if transport is not None and transport.can_write_eof():  # TLS has no half-closed connections
             transport.write_eof()
@@ -367,7 +367,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more can be sent."""
+        """Whether sending is no longer possible."""
         return self.transport is None or self.transport.is_closing()
 
     @property

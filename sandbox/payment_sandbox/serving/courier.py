@@ -100,7 +100,7 @@ class InProcessReceiver(Protocol):
 
 
 class Destination:
-    """The receiver of a project's webhooks in this process, and the allowed hosts on other machines."""
+    """A project's receiver of webhooks in this process, and the allowed hosts on other machines."""
 
     receiver: InProcessReceiver | None = None
     hosts: frozenset[str] | None = None  # served by the receiver; None: all
@@ -159,7 +159,7 @@ class Courier:
         destination.on_waiting_thread = on_waiting_thread
 
     def allow(self, project: Project, hosts: frozenset[str]) -> None:
-        """Allow a project's webhooks to go to these hosts on other machines."""
+        """Allow deliveries of a project's webhooks to these hosts on other machines."""
         project.slots.of(DESTINATION).allowed = hosts
 
     def receiver_of(self, project: Project) -> "InProcessReceiver | None":
@@ -193,7 +193,7 @@ class Courier:
                 self._deferred[thread_id] = outer
 
     def deliver_deferred(self, is_enough: "Callable[[], bool]") -> None:
-        """Deliver the webhooks deferred to this thread, until there are no more or ``is_enough``."""
+        """Deliver the webhooks deferred to this thread, until none remain or ``is_enough`` is true."""
         postponed = self._deferred.get(get_ident())
         while postponed and not is_enough():
             project, epoch = postponed.popleft()
@@ -228,7 +228,7 @@ class Courier:
     def _until_stored(self, epoch: Epoch, work: "Callable[[], Any]") -> Any:
         """Run ``work``; with a shared database, retry until the result is stored.
 
-        Without the retry, the next webhook could overtake this one, or the shop could get this one twice.
+        Without the retry, the next webhook could overtake this webhook, or the shop could get it twice.
         """
         while True:
             try:
@@ -266,7 +266,7 @@ class Courier:
                 return
 
     def _replies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
-        """Send all copies, and return the replies, each with the real time of sending.
+        """Send all copies, and return the replies with the real times of sending.
 
         Other threads send them, so that the timeout also covers receivers that answer slowly. By default,
         copies go over the network in parallel, and to an application in this process one by one.

@@ -24,7 +24,7 @@ RUNNING_MAX: Final = 2  # more threads would only slow down each other and the e
 RUNNING_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
 LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # calls with large bodies at once; parsing blocks the interpreter
-STREAM_SECONDS_MAX: Final = 600.0  # for a whole streamed response
+STREAM_SECONDS_MAX: Final = 600.0  # for a complete streamed response
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class TurnLine(Line):
         self.turn: Turn | None = None
 
     def begin_waiting(self) -> bool:
-        """Let another call run while this one waits."""
+        """Let another call run while this call waits."""
         return self.turn is None or self.turn.begin_waiting()
 
 
@@ -80,7 +80,7 @@ class Gateway:
         return self.is_full or (self._cluster is not None and self._cluster.is_draining)
 
     def stop(self) -> None:
-        """Start no more threads; running ones end with the process."""
+        """Start no more threads; running threads end with the process."""
         self._threads.stop()
 
     async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:

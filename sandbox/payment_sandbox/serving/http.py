@@ -29,7 +29,7 @@ STOP_SECONDS: Final = 1.0
 FINISHED_SECONDS: Final = 0.005  # between checks for unanswered requests
 STALE_SECONDS: Final = 5.0  # between checks for inactive connections
 SILENT_SECONDS_MAX: Final = 10.0  # browsers preconnect, and may never use the connection
-HANDSHAKE: Final = b"\x16"  # the first byte of TLS; no HTTP method begins with it
+HANDSHAKE: Final = b"\x16"  # the first byte of TLS, and of no HTTP method
 HANDSHAKE_SECONDS: Final = 5.0
 UNTRUSTED: Final = "the client may not trust the certificate; see /docs/https/"
 
@@ -72,7 +72,7 @@ class HttpServer:
         start(self._thread)
 
     def finish(self, within_seconds: float) -> None:
-        """Accept no more connections, and close each once its request is answered."""
+        """Stop accepting connections, and close each connection once its request is answered."""
         if self._loop is not None and self._acceptor is not None:
             with suppress(RuntimeError, TimeoutError):  # the loop has stopped, or the timeout has passed
                 finishing = asyncio.run_coroutine_threadsafe(self._acceptor.finish(), self._loop)
@@ -133,7 +133,7 @@ class _Acceptor:
         self._loop.call_later(STALE_SECONDS, self.close_stale)
 
     async def finish(self) -> None:
-        """Accept no more connections, and return once all requests are answered."""
+        """Stop accepting connections, and return once all requests are answered."""
         self._accept()  # the connections in the backlog
         self._loop.remove_reader(self._listening)
         while self.gateway.connections or self._accepted:
@@ -219,7 +219,7 @@ class _Acceptor:
 
 
 async def _begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> bool:
-    """Return whether the client of a new connection speaks TLS; the first byte is peeked, not read.
+    """Return whether the client of a new connection starts with TLS; the first byte is peeked, not read.
 
     Raises:
         TimeoutError: the client has sent nothing for a while.

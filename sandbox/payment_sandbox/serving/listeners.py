@@ -41,7 +41,7 @@ class SiteServer(Protocol):
 
 
 class OnFirstConnection:
-    """A port that loads its HTTP server on the first connection, since most test suites never need it."""
+    """A port that loads its HTTP server on the first connection, because most test suites never need it."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Bind the port; 0 picks a free one.
@@ -95,12 +95,12 @@ class OnFirstConnection:
 
 
 class PlainServer:
-    """Werkzeug's HTTP server, where ``payment-sandbox[server]`` is missing: slower, and with fewer limits."""
+    """Werkzeug's HTTP server, without ``payment-sandbox[server]``: slower, and with fewer limits."""
 
     def __init__(self, bound: socket.socket) -> None:
         class Quiet(WSGIRequestHandler):
             def log(self, *_: object) -> None:
-                """Write nothing, since the journal has all calls."""
+                """Do nothing, because the journal has all calls."""
 
             def connection_dropped(self, error: BaseException, environ: object = None) -> None:
                 """Close the connection after a fault cut the response."""

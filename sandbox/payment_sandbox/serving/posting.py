@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 ANSWER_BYTES_MAX: Final = 1 << 18  # to read; the record stores less
 TRUST: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
 
-_current = local()  # the wire of this thread's request
+_current = local()  # the connection of this thread's request
 
 
 class Wire:
-    """The connection of one request. It can be cut, since a socket timeout never ends a trickling answer."""
+    """The connection of one request, which can be cut: a socket timeout never ends a trickling answer."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -246,7 +246,7 @@ class Posting:
         self._late_at: str | None = None  # location of the handler at the timeout
 
     def run(self) -> None:
-        """Send the request, and record the result whatever the receiver does."""
+        """Send the request, and record the result of any behaviour of the receiver."""
         self._thread = get_ident()
         try:
             with self._wire.used():
@@ -267,7 +267,7 @@ class Posting:
             self.run()
 
     def wait(self) -> Reply:
-        """Return the reply; a missing or late one is a timeout error."""
+        """Return the reply; a missing or late reply becomes a timeout error."""
         remaining_seconds = self.late_at_seconds - monotonic_seconds()
         try:
             if remaining_seconds < 0:
@@ -341,7 +341,7 @@ class Posting:
 class _LateHandlers:
     """Detects late handlers on the waiting thread, without raising an exception in that thread.
 
-    One thread checks all handlers, and ends when there are none.
+    One thread checks all handlers, and stops when none are running.
     """
 
     def __init__(self) -> None:
@@ -404,7 +404,7 @@ _LATE_HANDLERS: Final = _LateHandlers()
 
 
 def stop_watching() -> None:
-    """Stop checking for late handlers, unless one is running."""
+    """Stop checking for late handlers, unless a handler is running."""
     _LATE_HANDLERS.stop()
 
 

@@ -29,7 +29,7 @@ class Link(Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more can be sent."""
+        """Whether sending is no longer possible."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class PendingReply:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more can be sent."""
+        """Whether sending is no longer possible."""
         return self._connection.is_closed
 
     @property
@@ -87,7 +87,7 @@ class PendingReply:
         return await self._send_early(self._end_response(response))
 
     def refused(self, status: int, value: str) -> web.StreamResponse:
-        """Answer with an error, and ignore all further input."""
+        """Answer with an error, and ignore all subsequent input."""
         self.status, refusal = status, error(status, value)
         assert refusal.head is not None, "an error without a head"
         last = _Refusal(self._connection, refusal.body, status, _headers(refusal.head.headers))
@@ -133,14 +133,14 @@ class PendingReply:
         self._connection.on_lost = callback
 
     async def _send_early(self, response: web.StreamResponse) -> web.StreamResponse:
-        """Send a whole response ahead of the server library, to start work deferred until after it."""
+        """Send a whole response ahead of the server library, to start the work deferred until afterwards."""
         with suppress(ConnectionError):  # the client has disconnected
             await response.prepare(self._http)
             await response.write_eof()
         return response
 
     def _placeholder(self) -> web.StreamResponse:
-        """Return a placeholder for the server library, which cannot send it on a closed connection."""
+        """Return a placeholder for the server library, which cannot send on a closed connection."""
         return self._stream or web.Response()
 
     def _end_response(self, response: web.StreamResponse) -> web.StreamResponse:
@@ -158,7 +158,7 @@ class _Last(web.Response):
 
 
 class _TruncatedResponse(_Last):
-    """A response cut before its end."""
+    """A truncated response."""
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Send the available part, and close."""

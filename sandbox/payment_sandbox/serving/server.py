@@ -156,7 +156,7 @@ def build(config: ServerConfig) -> Server:
 def _housekeeper(
     config: ServerConfig, registry: Registry, storage: "StateFile | DatabaseDriver | None"
 ) -> Housekeeper | None:
-    """Create the housekeeper, if one is needed; with a database, the cluster does its work."""
+    """Create the housekeeper, if needed; with a database, the cluster does the housekeeping."""
     is_needed = storage is not None or config.listener is None
     return Housekeeper(registry) if is_needed and not registry.is_shared else None
 
@@ -221,7 +221,7 @@ def description() -> str:
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
-    """Join the cluster of the configured database, if any."""
+    """Join the cluster of the configured database; None without a database."""
     if not isinstance(state, str) or not is_database(state):
         return None
     try:
@@ -234,7 +234,7 @@ def _join_database(state: Path | str | None, services: ServerServices) -> Databa
 
 
 def _open_file(state: Path | str | None) -> "StateFile | None":
-    """Open the configured SQLite file, if any."""
+    """Open the configured SQLite file; None without a file."""
     if state is None:
         return None
     with LOADING:

@@ -130,7 +130,7 @@ class Housekeeper:
             self.clean_up()
 
     def clean_up(self) -> None:
-        """Store new records of each project, and delete it if it has expired."""
+        """Store new records of each project, and delete expired projects."""
         for project in self._registry.loaded():
             try:
                 if project.is_over() and not self._registry.is_shared:  # another server may be using it
@@ -151,7 +151,7 @@ class Observer(Protocol):
         ...
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
-        """Handle a request refused before its project was known, so that no journal records it."""
+        """Handle a request refused before its project was known, and therefore without a journal."""
         ...
 
 
@@ -189,7 +189,7 @@ class ServerServices:
         self._freeze_memory = freeze_memory
 
     def carry(self, project: Project, epoch: Epoch) -> None:
-        """Deliver the webhooks in the epoch's outbox on another thread, or on this one when it waits."""
+        """Deliver the webhooks in the epoch's outbox on another thread, or on this thread when it waits."""
         self.courier.carry(project, epoch)
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
@@ -229,6 +229,6 @@ class ServerServices:
         self.pacer.forget(project)
 
     def stop(self) -> None:
-        """Accept no more work."""
+        """Stop accepting work."""
         self.courier.stop()
         self.pacer.stop()

@@ -20,7 +20,7 @@ CONNECTIONS_MAX: Final = 100
 
 
 class Trust(NamedTuple):
-    """A session's trust beyond the system's certificates: those in a file, or any certificate."""
+    """A session's trust beyond the system's certificates: certificates in a file, or any certificate."""
 
     tls: "SSLContext"
     file: Path | None = None
@@ -44,7 +44,7 @@ def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters
         with LOADING:
             import urllib3
 
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user has chosen this
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # chosen by the user
     adapter.init_poolmanager(CONNECTIONS_MAX, CONNECTIONS_MAX, ssl_context=trust.tls)
     session.mount("https://", adapter)
     session.verify = False if trust.file is None else str(trust.file)  # requests adds the file to the context
@@ -53,7 +53,7 @@ def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters
 def direct_session(api_key: str | None = None) -> "requests.Session":
     """Create a session that ignores proxies and credentials from the environment and files.
 
-    With a key, it belongs to one project. Without, many projects and threads share it, so it has no cookies.
+    With a key, the session belongs to one project. Without a key, it is shared and has no cookies.
     """
     from http.cookiejar import DefaultCookiePolicy  # deferred, for a faster start
 
@@ -91,7 +91,7 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
 
 
 def describe_failure(error: BaseException, url: str) -> str:
-    """Describe the failure of a request to this URL, in a sentence that names the address."""
+    """Describe the failure of a request to this URL in a sentence with the address."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError) and cause.reason in NO_TLS:
             return f"{address_of(url)} serves plain http, but the address says https"

@@ -1,4 +1,4 @@
-"""The initial projects of a server: those of its state file, declared ones, and the default one."""
+"""The initial projects of a server: stored projects, declared projects, and the default project."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -48,7 +48,7 @@ class ClusterDuties(SharedCluster, Protocol):
 
 
 class DatabaseDriver(Protocol):
-    """A database that several servers share, once this one has joined them.
+    """A database shared by several servers, after this server has joined them.
 
     Entry points of the group ``payment_sandbox.databases`` are functions that take the address and the
     services of a server, and return a driver. The name of an entry point is the scheme of its addresses.
@@ -194,14 +194,14 @@ def is_database(state: str) -> bool:
 
 
 def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
-    """Load the built-in scenarios and those in folders."""
+    """Load the built-in scenarios and the scenarios in folders."""
     return Catalogue(NAMES, check_scenario_settings, folders, default=default_scenario())
 
 
 def make_projects(
     services: ServerServices, storage: "StateFile | DatabaseDriver | None", config: ServerConfig
 ) -> InitialProjects:
-    """Create the projects of the state file and project files, and the default one (CTL-04).
+    """Create the projects of the state file and project files, and the default project (CTL-04).
 
     Raises:
         Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario is
@@ -221,25 +221,25 @@ def make_projects(
         if registry.is_known(project.api_key):
             ignored += _describe_ignored(registry.find(project.api_key), project)
             continue
-        with suppress(ProjectExists):  # another server, starting at the same time, was first
+        with suppress(ProjectExists):  # created first by another server that is starting, too
             created, _ = registry.create(project.settings, api_key=project.api_key)
             created.activate(project.scenario or default_scenario(), is_due=True)
     return InitialProjects(registry, ignored)
 
 
 def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
-    """Yield the declared projects, and the first one with its options, unless a file declares it."""
+    """Yield the declared projects, and the default project from its options, unless a file declares it."""
     declared = read_all(config.project_files, catalogue)
     first = _from_options(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
         yield _complete(project, first) if is_first else project
-    if config.has_first_project and all(project.api_key != FIRST_API_KEY for project in declared):
+    if all(project.api_key != FIRST_API_KEY for project in declared):
         yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
 
 
 def _complete(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
-    """Fill the gaps of a declaration from another."""
+    """Complete a declaration with another declaration."""
     settings = {**more.settings, **project.settings}
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
 

@@ -76,7 +76,7 @@ class Threads:
         return True
 
     def stop(self) -> None:
-        """End the idle threads and accept no more jobs."""
+        """End the idle threads, and stop accepting jobs."""
         with self._lock:
             self._stopped = True
             idle, self._idle = self._idle, []

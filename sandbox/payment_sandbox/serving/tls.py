@@ -78,7 +78,7 @@ def _refuse_name(name: str) -> None:
 
 
 def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """Create a server context with a certificate from files; ``key`` may be in the same file.
+    """Create a server context with a certificate from files; the key may be in the same file.
 
     Raises:
         CertificateRefused: a file cannot be read, or the two do not match.
@@ -98,7 +98,7 @@ def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 
 def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
-    """Create a client context that trusts the system's certificates and those in a file, or any.
+    """Create a client context that trusts the system's certificates and a file's certificates, or any.
 
     Raises:
         CertificateRefused: the file has no certificate.
@@ -170,7 +170,7 @@ def _authority() -> "trustme.CA":
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    """Write a key unless the file exists, even if another server has only just written it."""
+    """Write a key unless the file exists, even if another server is writing the file, too."""
     with _folder_lock(path.parent), _temporary_file(path, data, 0o600) as part, suppress(FileExistsError):
         if not path.exists():
             part.rename(path)  # without a lock (on Windows), rename never replaces a file

@@ -23,7 +23,7 @@ class WaitCounter:
         self._lock = Lock()
 
     def begin(self, share: str) -> bool:
-        """Count one more call; return False if the limit is reached."""
+        """Count a new call; return False if the limit is reached."""
         with self._lock:
             if self._count >= self._most or self._by_share[share] >= self._most * 2 // 3:
                 return False
@@ -32,7 +32,7 @@ class WaitCounter:
             return True
 
     def end(self, share: str) -> None:
-        """Count one call less."""
+        """Count the end of a call."""
         with self._lock:
             self._count -= 1
             self._by_share[share] -= 1
@@ -41,7 +41,7 @@ class WaitCounter:
 
     @contextmanager
     def counted(self, share: str) -> Iterator[bool]:
-        """Count one more call in the context; yield False if the limit is reached."""
+        """Count a call in the context; yield False if the limit is reached."""
         may_wait = self.begin(share)
         try:
             yield may_wait
@@ -97,12 +97,12 @@ class Lane:
         return on_thread(self._loop, queue, lambda: work(turn), turn.end)
 
     def pass_on_soon(self) -> None:
-        """Start the next job, because one waits. Call it on the job's thread."""
+        """Start the next job, because a job waits. Call this on the waiting job's thread."""
         with suppress(RuntimeError):  # the loop has stopped
             self._loop.call_soon_threadsafe(self.pass_on)
 
     def pass_on(self) -> None:
-        """Start the next job, because one has ended or waits. Call it on the event loop."""
+        """Start the next job, because a job has ended or waits. Call this on the event loop."""
         self._running -= 1
         self._start_next()
 
@@ -157,14 +157,14 @@ class Turn:
         self._is_waiting = False
 
     def end(self) -> None:
-        """Pass on the turn of a job that has ended. Call it on the event loop."""
+        """Pass on the turn of an ended job. Call this on the event loop."""
         if self._is_waiting:
             self._waiting.end(self._share)
         else:
             self._lane.pass_on()
 
     def begin_waiting(self) -> bool:
-        """Let another job run; return False if too many jobs wait. Call it on the job's thread."""
+        """Let another job run; return False if too many jobs wait. Call this on the job's thread."""
         if not self._is_waiting and self._waiting.begin(self._share):
             self._is_waiting = True
             self._lane.pass_on_soon()

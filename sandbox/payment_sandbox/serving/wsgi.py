@@ -71,7 +71,7 @@ class ResponseHead(NamedTuple):
 
 
 class BufferedResponse(NamedTuple):
-    """A complete response, or one that the application has cut."""
+    """A complete response, or a response cut by the application."""
 
     head: ResponseHead | None
     body: bytes
@@ -109,7 +109,7 @@ class Run:
         return BufferedResponse(self.head, b"".join(body), is_cut=False)
 
     def close(self) -> None:
-        """Close the sent response, as PEP 3333 demands."""
+        """Close the sent response, as required by PEP 3333."""
         close = getattr(self.pieces, "close", None)
         if close is not None:
             try:
@@ -130,7 +130,7 @@ class Run:
 
 @lru_cache(maxsize=8192)
 def _connection_environment(peers: Peers) -> dict[str, Any]:
-    """Build the part of the WSGI environment that all requests of a connection share."""
+    """Build the part of the WSGI environment shared by all requests of a connection."""
     return {
         "SCRIPT_NAME": "",
         "SERVER_NAME": peers.server_host,

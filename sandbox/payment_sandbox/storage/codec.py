@@ -28,7 +28,7 @@ UNREADABLE: Final = "surrogateescape"  # bytes that are not UTF-8 survive a roun
 
 
 def _moment(text: str) -> datetime:
-    """Parse a time with an offset; without one it would depend on the host's time zone."""
+    """Parse a time with an offset; without an offset, it would depend on the host's time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:
         return moment
@@ -63,7 +63,7 @@ def encode(value: Any) -> Any:
 
 @cache
 def _encoder(kind: Any) -> Callable[[Any], Any]:
-    """Return the encoder of exactly this type. Cached, since a state file encodes every change."""
+    """Return the encoder of exactly this type; cached, because a state file encodes every change."""
     for plain in PLAIN:
         if issubclass(kind, plain.kind):
             return plain.write
@@ -97,7 +97,7 @@ def decode(hint: Any, data: Any, path: str) -> Any:
     """Decode plain data into a record of this type.
 
     Raises:
-        Invalid: a value has the wrong type; the error names the first one.
+        Invalid: a value has the wrong type; the error names the first such value.
     """
     try:
         return _decoder(hint)(data)
@@ -106,7 +106,7 @@ def decode(hint: Any, data: Any, path: str) -> Any:
 
 
 class _Wrong(Exception):
-    """A value has the wrong type; each container prepends its own step to ``path``."""
+    """A value has the wrong type; each container prepends its step to ``path``."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -119,7 +119,7 @@ class _Wrong(Exception):
 
 @cache
 def _decoder(hint: Any) -> Callable[[Any], Any]:
-    """Return the decoder of a type. Cached, since an adopted project has many records."""
+    """Return the decoder of a type; cached, because an adopted project has many records."""
     if hint is Any:
         return lambda data: data
     if hint is Command:
@@ -145,7 +145,7 @@ def _value_decoder(hint: Any) -> Callable[[Any], Any]:
 
 
 def _number(data: Any, hint: Any) -> Any:
-    """Accept a whole number for a float, and refuse everything else."""
+    """Accept a whole number as a float, and refuse all other values."""
     if isinstance(data, bool) and hint is not bool:
         raise _Wrong("must not be true or false")
     return _expect(data, (int, float) if hint is float else hint)
@@ -262,7 +262,7 @@ def join_problems(problem: object) -> str:
 
 
 class NotStored(Exception):
-    """The state could not be stored in its ``place`` or read from it, so nothing has changed."""
+    """The state could not be stored in ``place`` or read from there, so nothing has changed."""
 
     def __init__(self, place: str, reason: str, *, is_full: bool) -> None:
         super().__init__(f"nothing has changed, because {place} could not be used: {reason}")
@@ -271,7 +271,7 @@ class NotStored(Exception):
 
 
 class StepsInterrupted(NotStored):
-    """A sequence of steps ended before its last one."""
+    """A sequence of steps ended before its last step."""
 
     def __init__(self, failed: NotStored, done: str) -> None:
         super().__init__("", failed.reason, is_full=failed.is_full)
@@ -286,7 +286,7 @@ class ServerRows(NamedTuple):
 
 
 class AgendaEntry(NamedTuple):
-    """A command, when it is due, and the number that orders ties."""
+    """A command, its due time, and the number that orders ties."""
 
     at: datetime
     sequence: int
@@ -304,7 +304,7 @@ class StoredRecords:
     deliveries: tuple[Delivery, ...]
 
     def change(self) -> ChangeSet:
-        """Return a change set that adds all of them."""
+        """Return a change set that adds all records."""
         orders = {order.id: order for order in self.orders}
         dues = tuple(Due(*entry) for entry in self.agenda)
         return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues)
@@ -326,14 +326,14 @@ class UnmetCondition(NamedTuple):
 
 
 class NearestMiss(NamedTuple):
-    """The rule that came closest to matching, by its index."""
+    """The closest rule without a match, by its index."""
 
     rule: int
     differs: tuple[UnmetCondition, ...]
 
 
 class TakenDecision(NamedTuple):
-    """A scenario's decision for an attempt: the matching ``rule``, or else the nearest miss, if any."""
+    """A scenario's decision for an attempt: the matching ``rule``, or the nearest miss, if any."""
 
     transaction_id: str
     scenario: str

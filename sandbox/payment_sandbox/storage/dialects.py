@@ -1,4 +1,4 @@
-"""SQL statements that all databases share, and the differences between their dialects."""
+"""SQL statements shared by all databases, and the differences between their dialects."""
 
 import re
 from functools import cache
@@ -9,7 +9,7 @@ from payment_sandbox.storage.rows import Row
 
 
 class Dialect(NamedTuple):
-    """The spelling of shared statements in one database."""
+    """The syntax of shared statements in one database."""
 
     tables: str
     """The prefix of table names, written as ``$`` in statements."""
@@ -27,13 +27,13 @@ SQLITE: Final = Dialect("", r":\1")
 POSTGRESQL: Final = Dialect("sandbox_", r"%(\1)s")
 
 EMPTY: Final = ("DELETE FROM $record WHERE project = :id", "DELETE FROM $history WHERE project = :id")
-"""Insert a project, or start a new epoch of it."""
+"""Statements to start a new epoch of a project."""
 
 CHANGE: Final = "chosen = coalesce(:chosen, chosen), counters = coalesce(:counters, counters)"
-"""The columns of a project that a commit updates."""
+"""The columns of a project updated by a commit."""
 
 REPLACE: Final = "ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body"
-"""The conflict clause for a record that exists already."""
+"""The conflict clause for an existing record."""
 
 PROJECTS: Final = "identity, chosen, counters FROM $project ORDER BY"
 

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def store_history(project: Project) -> None:
-    """Save the journal's new records. A record that cannot be saved is not retried."""
+    """Save the journal's new records; records that cannot be saved are not retried."""
     epoch = project.epoch
     records = list(epoch.journal.take_unstored())
     if records:
@@ -29,7 +29,7 @@ def store_history(project: Project) -> None:
 
 
 def load_history(project: Project, newest_number: int) -> None:
-    """Load the saved records of a journal on its first read, since there may be many.
+    """Load the saved records of a journal on its first read, because there may be many records.
 
     Unreadable records are skipped.
     """
@@ -49,7 +49,7 @@ def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record
 
 
 def history_row(record: Record) -> HistoryRow:
-    """A record as it is stored."""
+    """Convert a record to its stored form."""
     return HistoryRow(KIND_OF[type(record)], number_of(record), json.dumps(encode(record)))
 
 

@@ -1,4 +1,4 @@
-"""Records in memory, from which every store reads."""
+"""Records in memory, the read side of every store."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,17 +21,17 @@ DELIVERIES_DROPPED_AT_ONCE: Final = 1000
 CHOICES_ID: Final = ""  # settings, scenario and faults are records with this id
 
 Sizes = dict[str | int, int]
-"""The sizes of records in bytes, by id; an agenda entry is known by its sequence number."""
+"""The sizes of records in bytes, by id; the id of an agenda entry is its sequence number."""
 
 
 class MemoryStorage(Storage):
-    """Storage that is lost when the process ends."""
+    """Volatile storage in the memory of the process."""
 
     def __init__(self) -> None:
         self._deleted_keys: set[str] = set()
 
     def storage(self, identity: Identity, real: RealTime) -> "MemoryStorage":
-        """Return the storage of a project; all projects share this one."""
+        """Return the storage of a project, which is this shared one."""
         return self
 
     def store(self) -> "MemoryStore":
@@ -40,7 +40,7 @@ class MemoryStorage(Storage):
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
-        """A copy of the identifiers of new projects."""
+        """Provide a copy of the generator of project ids."""
         yield ids.copy()
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
@@ -130,10 +130,10 @@ class MemoryStore(Store):
         self.apply(change, surplus, sizes)
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """No-op: there is no other storage."""
+        """Do nothing, because there is no other storage."""
 
     def load(self, change: ChangeSet) -> None:
-        """Apply records that are already saved, and count them."""
+        """Apply saved records, and count their sizes."""
         sizes = self._sizes(change)
         usage = self._usage_after(change, sizes, ())
         self.apply(change, (), sizes)
@@ -161,7 +161,7 @@ class MemoryStore(Store):
             self._weights.replace(sizes, (*surplus, *change.finished))
 
     def _sizes(self, change: ChangeSet) -> Sizes | None:
-        """Measure a change in bytes; None if no quota counts them."""
+        """Measure a change in bytes; None if no quota counts bytes."""
         return measure(change) if self.account is not None and self.account.needs_bytes else None
 
     def _usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
@@ -196,33 +196,33 @@ class MemoryStore(Store):
         return [delivery.id for delivery in free[:DELIVERIES_DROPPED_AT_ONCE]]
 
     def order_ids(self) -> list[str]:
-        """The identifiers of all orders and refunds, oldest first."""
+        """Return the identifiers of all orders and refunds, oldest first."""
         return list(self._orders)
 
     @property
     def newest_order_id(self) -> str | None:
-        """The identifier of the newest order or refund, if there is one."""
+        """The identifier of the newest order or refund; None without one."""
         return next(reversed(self._orders), None)
 
     def deliveries(self) -> list[Delivery]:
-        """All webhooks, oldest first."""
+        """Return all webhooks, oldest first."""
         return list(self._deliveries.values())
 
     def deliveries_of(self, order_id: str) -> list[Delivery]:
-        """The webhooks of one order, oldest first."""
+        """Return the webhooks of one order, oldest first."""
         ids = list(self._deliveries_of.get(order_id, ()))
         deliveries = map(self._deliveries.get, ids)
         return [delivery for delivery in deliveries if delivery is not None]
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """All orders and refunds, newest first, except those created during the iteration."""
+        """Yield all orders and refunds, newest first, except those created during the iteration."""
         for order_id in reversed(list(self._orders)):
             yield self._orders[order_id]
 
     def credentials(self) -> list[Credential]:
-        """All stored cards."""
+        """Return all stored cards."""
         return list(self._credentials.values())
 
     def qr_requests(self) -> list[QrRequest]:
-        """All QR requests."""
+        """Return all QR requests."""
         return list(self._qr_requests.values())

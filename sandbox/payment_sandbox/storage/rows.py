@@ -1,4 +1,4 @@
-"""Durable storage of a project as rows, one for each record, and its restoration."""
+"""Durable storage of a project as one row per record, and its restoration."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ from payment_sandbox.storage.snapshot import resume
 KINDS: Final[Mapping[str, Any]] = {
     kind: get_args(hint)[0] for kind, hint in get_type_hints(StoredRecords).items()
 }
-"""The type of the records of each kind."""
+"""The record types by kind."""
 DELIVERY: Final = "deliveries"
 AGENDA: Final = "agenda"
 
@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
-    """A record as it is stored."""
+    """A stored record."""
 
     kind: str
     id: str
     body: str | None
-    """None: it was deleted."""
+    """None for a deleted record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class RowChanges:
 
     identity: Identity
     rows: Sequence[Row]
-    chosen: str | None  # like the next, None if it did not change
+    chosen: str | None  # like the next field, None if unchanged
     counters: str | None
     replaces_all: bool
     """Delete the rows of an earlier epoch first."""
@@ -96,10 +96,10 @@ def _plain(kind: str, body: str) -> Any:
 
 
 def read_record(kind: str, item_id: str, body: str) -> Any:
-    """A stored record.
+    """Decode a stored record.
 
     Raises:
-        Invalid: it is damaged.
+        Invalid: the record is damaged.
     """
     return decode(KINDS[kind], _plain(kind, body), f"{kind}.{item_id}")
 
@@ -111,7 +111,7 @@ class RowDatabase(Protocol):
         """Write journal records of several projects, and delete the oldest surplus ones."""
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
-        """The records of a journal up to a number, oldest first."""
+        """Return the records of a journal up to a number, oldest first."""
 
 
 class RowStore(MemoryStore, ABC):
@@ -155,7 +155,7 @@ class RowStore(MemoryStore, ABC):
         return json.dumps(encode(StoredCounters(**vars(change.counters), anchor=anchor, real_at=real_at)))
 
     def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
-        """Return the anchor of a running clock: the time that it showed, and the real time then."""
+        """Return the anchor of a running clock: a clock time, and the corresponding real time."""
         return counters.now, self.real.wall_now()
 
     def save_history(self, rows: Sequence[HistoryRow]) -> None:
@@ -163,7 +163,7 @@ class RowStore(MemoryStore, ABC):
         self.database.write_histories([(self.identity.project_id, row) for row in rows])
 
     def history(self, number_max: int) -> Sequence[HistoryRow]:
-        """The records of the journal up to a number."""
+        """Return the records of the journal up to a number."""
         return self.database.read_history(self.identity.project_id, number_max)
 
     def load(self, change: ChangeSet) -> None:
@@ -173,7 +173,7 @@ class RowStore(MemoryStore, ABC):
 
 
 def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a change set, without agenda entries that it both adds and finishes."""
+    """Yield the rows of a change set, except agenda entries both added and finished."""
     for kind, item_id, record in change.records():
         yield Row(kind, item_id, json.dumps(encode(record)))
     finished = set(change.finished)
@@ -205,7 +205,7 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
     """Decode an identity.
 
     Raises:
-        Invalid: it is damaged.
+        Invalid: the identity is damaged.
     """
     identity: Identity = decode(Identity, data, "identity")
     if identity.start.mode not in (RUNNING, FROZEN):
@@ -219,10 +219,10 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
 def resume_project(
     identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
 ) -> Project:
-    """Restore a stored project; ``place`` names the storage in log lines, None restores no records.
+    """Restore a stored project; ``place`` is the storage in log lines, and None restores no records.
 
     Raises:
-        Invalid: its state is inconsistent.
+        Invalid: the state is inconsistent.
     """
     project = Project(identity, Settings(), services, storage)
     real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None

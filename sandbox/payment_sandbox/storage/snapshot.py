@@ -95,7 +95,7 @@ def _clock(snapshot: Snapshot) -> Iterator[Problem]:
 
 def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
     if any(not 0 <= index < rules or used < 0 for index, used in snapshot.rule_uses):
-        yield "rule_uses", "names a rule that the scenario does not have"
+        yield "rule_uses", "is not a rule of the scenario"
     if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
         yield "epoch", "must not be negative"
     counts = snapshot.id_counts
@@ -210,11 +210,11 @@ def _facts(order: Order) -> Iterator[Problem]:
     if order.amount_cents < 1 or order.currency != CURRENCY:
         yield "amount_cents", f"must be at least 1, in {CURRENCY}"
     if order.is_hosted and order.expires_at is None:
-        yield "expires_at", "is required, because its page closes at some time"
+        yield "expires_at", "is required, because the payment page expires"
 
 
 def _check_input(sent: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check the merchant's input by the rules of the request that carried it."""
+    """Check the merchant's input by the rules of the original request."""
     for unknown in unknown_keys(SENT, sent):
         yield unknown.path, "is not a field of an order"
     for violation in load(SENT, sent)[1]:
@@ -249,11 +249,11 @@ def _check_method(attempt: Transaction) -> Iterator[Problem]:
     if attempt.method not in NAMES:
         return
     method = behaviour_of(attempt)
-    asked = {**attempt.asked, "cvc": "000"}  # it was sent, but is not stored
+    asked = {**attempt.asked, "cvc": "000"}  # sent, but not stored
     details = asked if "vault_token" not in asked else {}  # the card was charged when it was sent
     draft = AttemptDraft("", attempt.amount_cents, details, attempt.capture_mode)
     for violation in method.check(draft, NO_LIMITS):
-        yield "asked", f"cannot be what was sent: {violation.path.rpartition('.')[2]} {violation.message}"
+        yield "asked", f"is not a possible request: {violation.path.rpartition('.')[2]} {violation.message}"
     for name in method.capabilities.always_reveals:
         if not isinstance(attempt.details.get(name), str):
             yield f"details.{name}", "must be a string: the payment page shows it"
@@ -269,7 +269,7 @@ def _free_values(attempt: Transaction) -> Iterator[Problem]:
 
 def _authorization(authorization: Authorization) -> Iterator[Problem]:
     if authorization.remaining_cents < 0 or any(entry.amount_cents < 1 for entry in authorization.entries):
-        yield "entries", "add up to more than was authorized, or include an empty one"
+        yield "entries", "add up to more than the authorization, or include an empty entry"
     for index, entry in enumerate(authorization.entries):
         yield from _quantities(f"entries[{index}].quantities", entry.quantities, authorization.lines)
 
@@ -313,7 +313,7 @@ class ConsistentSnapshot(NamedTuple):
 
 
 def snapshot_parts(project: Project) -> dict[str, Any]:
-    """Return the project's state as plain data (CTL-10), with iterators for the lists, which may be long."""
+    """Return the project's state as plain data (CTL-10), with iterators for lists, which may be long."""
     journal, taken = project.epoch.journal, _requeue_failed(project)
     settings = {
         name: taken.settings[name] for name in KNOWN_SETTINGS
@@ -336,7 +336,7 @@ def _explanations(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecis
 
 
 def _requeue_failed(project: Project, expected: Epoch | None = None) -> Snapshot:
-    """Return the project's state with failed commands requeued, since another server may run them."""
+    """Return the project's state with failed commands requeued, because another server may run them."""
     with project.exclusively(
         expected
     ) as epoch:  # records are immutable, so only the references are taken here
@@ -389,7 +389,7 @@ AS_SENT: Final = frozenset(
 AS_CHOSEN: Final = frozenset(("settings", "scenario", "faults"))
 """Fields that are refused if they contain a secret."""
 ADDRESSES: Final = frozenset(("url", "return_url", "webhook_url"))
-"""Addresses, which are called as they are."""
+"""URLs, which are called unchanged."""
 UNMASKED: Final = AS_SENT | AS_CHOSEN | ADDRESSES
 
 
@@ -407,19 +407,19 @@ def _mask(masking: Masking, document: Any, name: str = "") -> Any:
 
 
 class Checkpoint(NamedTuple):
-    """An epoch's state to return to. It shares the immutable records, so it is cheap."""
+    """An epoch's state to return to; cheap, because the immutable records are shared."""
 
     snapshot: Snapshot
     mark: int
-    """The number of its last journal record."""
+    """The number of the epoch's last journal record."""
     moment: Moment
-    """The number of its last change; later changes would be lost."""
+    """The number of the epoch's last change; an undo would discard later changes."""
     advances: int
-    """The number of advances of its epoch until then."""
+    """The number of the epoch's previous advances."""
 
 
 class Irreversible(NamedTuple):
-    """Effects that cannot be undone: webhooks that were sent, and requests that have left the journal."""
+    """Irreversible effects: sent webhooks, and requests dropped from the journal."""
 
     webhooks: int
     requests: int
@@ -432,10 +432,10 @@ class UndoLosesChanges(Refusal):
 
 
 def take_checkpoint(project: Project, epoch: Epoch) -> Checkpoint:
-    """Remember the current epoch of a project.
+    """Save the current epoch of a project.
 
     Raises:
-        ProjectReset: it has ended.
+        ProjectReset: the epoch has ended.
     """
     # Settings first: a concurrent change is refused rather than lost.
     moment, advances = epoch.changes.watch(), epoch.advances
@@ -443,11 +443,11 @@ def take_checkpoint(project: Project, epoch: Epoch) -> Checkpoint:
 
 
 def undo_move(project: Project, current: Epoch, before: Checkpoint) -> Irreversible:
-    """Undo a move of the clock: restore the epoch and the journal from before it.
+    """Undo a clock move: restore the previous epoch and journal.
 
     Raises:
         UndoLosesChanges: there are later changes, which the error names; nothing changes.
-        ProjectReset: it has been reset or restored since.
+        ProjectReset: the project has been reset or restored since.
     """
     _refuse_loss(current, before)
     snapshot = before.snapshot
@@ -467,15 +467,15 @@ def _refuse_loss(epoch: Epoch, before: Checkpoint) -> None:
     if epoch.advances != before.advances + 1:
         lost.append("the clock (moved or set again)")
     if epoch.jobs:
-        lost.append("the shop's jobs (they would not run again)")
+        lost.append("the shop's jobs (which would not run again)")
     if lost:
         raise UndoLosesChanges(f"the move cannot be undone, because that would discard: {', '.join(lost)}")
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
-    """Restore the state of a state file; a running clock continues from ``real_at``, when it was saved.
+    """Restore the state of a state file; a running clock continues from ``real_at``, the time of the save.
 
-    No webhook is sent before ``send_owed``.
+    No webhook is sent before ``send_pending``.
 
     Raises:
         Invalid: the document is inconsistent.
@@ -492,7 +492,7 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
 
 
 def send_pending(project: Project) -> None:
-    """Send the webhooks that were owed, and wake the project for its due commands."""
+    """Send the pending webhooks, and wake the project for its due commands."""
     epoch = project.epoch
     if not epoch.store.is_shared:
         for queued in epoch.webhooks_to_send():

@@ -90,7 +90,7 @@ log = logging.getLogger(__name__)
 
 
 class HeldFile:
-    """A file locked by one server until its process ends; a missing or empty one is initialised.
+    """A file locked by one server until its process ends; a missing or empty file is initialised.
 
     The lock is taken before the file is inspected; SQLite's own lock would come too late.
     """
@@ -99,7 +99,7 @@ class HeldFile:
         """Lock the file.
 
         Raises:
-            StateRefused: another server holds it.
+            StateRefused: another server holds the file.
         """
         self._descriptor = _claim(path)
         try:
@@ -110,9 +110,9 @@ class HeldFile:
             raise
 
     def _fill(self, path: Path) -> None:
-        """Replace the empty file by an initialised one, which is locked before it becomes visible."""
+        """Replace the empty file by an initialised file, which is locked before it becomes visible."""
         part = path.with_name(f".{path.name}.part")
-        part.unlink(missing_ok=True)  # a killed server's temporary file; the lock excludes a running one
+        part.unlink(missing_ok=True)  # a killed server's temporary file; the lock excludes running servers
         made = _lock(part, os.O_CREAT | os.O_EXCL)
         try:
             with closing(sqlite3.connect(part, isolation_level=None)) as database:
@@ -143,7 +143,7 @@ def _claim(path: Path) -> int | None:
 
 
 def _lock(path: Path, flags: int) -> int | None:
-    """Open and lock a file; None on systems without such locks, where SQLite's own lock must do."""
+    """Open and lock a file; None on systems without such locks, where SQLite's own lock must suffice."""
     descriptor = os.open(path, os.O_RDWR | flags, 0o600)
     try:
         import fcntl  # not on every system
@@ -164,10 +164,10 @@ def _close(descriptor: int | None) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Refuse a file that another program or another version wrote.
+    """Refuse a file written by another program or version.
 
     Raises:
-        StateRefused: the error says which of the two.
+        StateRefused: the error states the reason.
     """
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
@@ -202,7 +202,7 @@ def migrate(database: sqlite3.Connection) -> None:
 
 
 def read_copy(path: Path) -> tuple[ServerRows, list[StoredProject]]:
-    """Check a copy of the file, since opening a damaged file could change it."""
+    """Check a copy of the file, because opening a damaged file could change it."""
     with TemporaryDirectory(prefix="payment-sandbox-") as folder:
         copy = Path(folder) / "state"
         for suffix in ("", "-wal"):
@@ -241,7 +241,7 @@ def _read(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """The server's connection; a commit returns once the operating system has the data."""
+    """Open the server's connection; a commit returns once the operating system has the data."""
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     for pragma in (
         "locking_mode = EXCLUSIVE",
@@ -266,15 +266,15 @@ FORGET_HISTORY: Final = f"""
 class StateFile:
     """The file's connection for all projects of a server; each change set is one transaction.
 
-    A commit returns once the operating system has the data, so it survives a crash of the process, but
-    perhaps not of the machine.
+    A commit returns once the operating system has the data, so that the data survives a crash of the process,
+    but perhaps not of the machine.
     """
 
     def __init__(self, path: Path) -> None:
         """Open or create the file.
 
         Raises:
-            StateRefused: it belongs to another program or version, is damaged, in use, or not writable.
+            StateRefused: the file belongs to another program or version, is damaged, in use, or not writable.
         """
         self.path = path
         self._lock = ranked_lock(FILE)
@@ -302,7 +302,7 @@ class StateFile:
             self._held.release()
 
     def storage(self, identity: Identity, real: RealTime) -> "SqliteStorage":
-        """The storage of one project."""
+        """Return the storage of one project."""
         return SqliteStorage(self, identity, real)
 
     @contextmanager
@@ -314,7 +314,7 @@ class StateFile:
             run.execute(PUT_VALUE, ("ids", ids_body(drawn)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project with all its records; a key that a user chose is never reused."""
+        """Delete a project with all its records; user-chosen keys are never reused."""
         deleted = sorted({*self.server.deleted, *filter(None, [fixed_key])})
         with self._transaction() as run:
             number = self._numbers.get(project_id)
@@ -352,17 +352,17 @@ class StateFile:
             run.executemany(FORGET_HISTORY, {(number,) for number, *_ in known})
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
-        """The records of a journal up to a number, oldest first."""
+        """Return the records of a journal up to a number, oldest first."""
         values = {"id": self._numbers.get(project_id), "number": number_max}
         with self._transaction("DEFERRED") as run:
             return [HistoryRow(*row) for row in run.execute(translate(SQLITE, HISTORY), values)]
 
     @contextmanager
     def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """Run a transaction; a ``DEFERRED`` one that only reads takes no lock.
+        """Run a transaction; a read-only ``DEFERRED`` transaction takes no lock.
 
         Raises:
-            NotStored: the database refuses; the error says why.
+            NotStored: the database refuses; the error states the reason.
         """
         with self._lock:
             try:
@@ -417,7 +417,7 @@ class SqliteStore(RowStore):
 def resumed_registry(
     services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids | None, clock: str = RUNNING
 ) -> Registry:
-    """Restore a registry with all projects of the file; ``ids`` is used if the file has none yet.
+    """Restore a registry with all projects of the file; ``ids`` is the generator for a new file.
 
     Raises:
         StateRefused: the content of the file is inconsistent.

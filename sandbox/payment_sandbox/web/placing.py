@@ -1,9 +1,9 @@
 """The placement of calls on the event loop or on threads, decided once, before the application runs.
 
 A call that can neither wait nor take long runs on the server's event loop, all other calls on threads.
-Few threads run at once; a thread that is about to wait lets another thread run. The facts of the route,
-the state of the project and the length of the body decide. The call counts towards its project's share of the
-server.
+Few threads run at once; a thread that is about to wait lets another thread run. The facts of the route, the
+state of the project and the length of the body decide. The call counts towards the share of its
+project.
 """
 
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, RunResult
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
-from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, deciding_line, shop_lines
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line, shop_lines
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
 
@@ -109,7 +109,7 @@ class AnnouncedTest:
         if verdict.problems:
             happenings = list(history(project.epoch))
             lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
-            stacks = [*_changed_at(run, ending), *ending.stack.splitlines(), *_error_lines(project)]
+            stacks = [*_changed_line(run, ending), *ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = "\n".join([*lines, *stacks])
             self._picture = svg(sequence(happenings), is_file=True)
         self._verdict = verdict
@@ -145,7 +145,7 @@ def unfinished_result(test: AnnouncedTest | None, variation: ChangedSteps, failu
     return RunResult(RunVerdict([problem], (), ()), steps, applied or variation, reason, "")
 
 
-def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
+def _changed_line(run: RehearsedRun, ending: Ending) -> list[str]:
     """Return the location of the changed call in the shop, if the helper reported it."""
     calls_by_step = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
     for name in [each.step for each in run.applied if each.step in calls_by_step]:
@@ -155,10 +155,10 @@ def _changed_at(run: RehearsedRun, ending: Ending) -> list[str]:
     return []
 
 
-def _line_of_call(ending: Ending, call: tuple[str, str], number: int) -> Line | None:
+def _line_of_call(ending: Ending, call: tuple[str, str], number: int) -> SourceLine | None:
     """Return the line that decided on the nth call with this method and path."""
     calls_with_lines = [
-        ((method, path), PlacedCall(f"{method} {short_path(path)}", shop_lines(stack)))
+        ((method, path), LocatedCall(f"{method} {short_path(path)}", shop_lines(stack)))
         for method, path, stack in ending.calls
     ]
     calls_of_kind = [each for method_and_path, each in calls_with_lines if method_and_path == call]

@@ -167,7 +167,7 @@ class Explorer:
         """Try only this variation."""
         known = self._record_baseline(baseline)
         result = self._run(variation)
-        self._record_news(variation, result, known)
+        self._record_finding(variation, result, known)
         unplayed_names = [changed.name for changed in variation if changed not in result.applied]
         unplayed = [f"the test has no step for {name}" for name in unplayed_names]
         return Exploration(list(self._findings.values()), 1, 0, [], unplayed)
@@ -200,9 +200,9 @@ class Explorer:
         self._tried[variation] = result
         if not result.verdict.is_duplicate:
             self._final_states[result.verdict[1:3]] += 1
-        self._record_news(variation, result, known)
+        self._record_finding(variation, result, known)
 
-    def _record_news(self, variation: ChangedSteps, result: RunResult, known: Collection[str]) -> None:
+    def _record_finding(self, variation: ChangedSteps, result: RunResult, known: Collection[str]) -> None:
         """Record only one finding of a variation, because its other problems have the same cause."""
         fresh = [problem for problem in result.verdict.problems if problem.kind not in known]
         if fresh and not any(self._is_recorded(problem.kind, variation, result.steps) for problem in fresh):

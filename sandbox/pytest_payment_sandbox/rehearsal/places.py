@@ -25,18 +25,18 @@ _LINE: Final = re.compile(
 )
 """A frame in a Python traceback, or in a stack trace of JavaScript or PHP."""
 
-Line = tuple[str, str]
+SourceLine = tuple[str, str]
 """A file with its absolute path, and a line number."""
 
 
-class PlacedCall(NamedTuple):
+class LocatedCall(NamedTuple):
     """A call by the shop: its method and path without ids, and the shop's lines, innermost first."""
 
     call: str
-    lines: Sequence[Line]
+    lines: Sequence[SourceLine]
 
 
-def current_lines() -> list[Line]:
+def current_lines() -> list[SourceLine]:
     """Return the lines of the shop on this thread's stack, innermost first, up to the webhook handler."""
     lines = []
     frame: FrameType | None = sys._getframe(1)
@@ -48,7 +48,7 @@ def current_lines() -> list[Line]:
     return lines
 
 
-def shop_lines(text: str) -> list[Line]:
+def shop_lines(text: str) -> list[SourceLine]:
     """Return the shop's lines in the stack traces of a text, innermost first.
 
     The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
@@ -68,12 +68,12 @@ def _is_foreign(file: str) -> bool:
     return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
 
 
-def deciding_line(call: PlacedCall, calls: Iterable[PlacedCall]) -> Line | None:
+def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
     """Return the innermost line used only by calls of this kind, or else the innermost line.
 
     ``calls`` has all calls of the run.
     """
-    kinds: dict[Line, set[str]] = defaultdict(set)
+    kinds: dict[SourceLine, set[str]] = defaultdict(set)
     for each in calls:
         for line in each.lines:
             kinds[line].add(each.call)

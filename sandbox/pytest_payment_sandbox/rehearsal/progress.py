@@ -9,14 +9,14 @@ FIRST_SECONDS: Final = 5.0  # from the start to the first line about variations
 INTERVAL_SECONDS: Final = 15.0  # between lines
 ON_TERMINAL_SECONDS: Final = 0.5
 
-Write = Callable[[str], None]
+WriteLine = Callable[[str], None]
 """Writes one line; on a terminal, replaces the previous line."""
 
 
 class Progress:
     """Writes the progress lines of a rehearsal at a limited rate."""
 
-    def __init__(self, write: Write, *, is_terminal: bool = False, is_quiet: bool = False) -> None:
+    def __init__(self, write: WriteLine, *, is_terminal: bool = False, is_quiet: bool = False) -> None:
         self._write = write
         self._interval_seconds = ON_TERMINAL_SECONDS if is_terminal else INTERVAL_SECONDS
         self._is_quiet = is_quiet

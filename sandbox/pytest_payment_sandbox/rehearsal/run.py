@@ -49,7 +49,7 @@ from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.submitting import Submission
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
-from pytest_payment_sandbox.rehearsal.places import Line, PlacedCall, current_lines, deciding_line
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, current_lines, deciding_line
 from pytest_payment_sandbox.rehearsal.scenes import Scene, apply_event, earlier_open_orders, play
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ Visit = Callable[[Order, int], None]
 """Opens the return page of an order in the given number of tabs."""
 
 
-class Meeting:
+class Rendezvous:
     """Makes two handlers wait for each other at every call, until one handler does not arrive.
 
     The first handler waits only while another thread of the process is running: a handler that has ended,
@@ -161,7 +161,7 @@ class RehearsedRun:
         """
         self.project = project
         self.applied: list[ChangedStep] = []
-        self._call_lines: dict[str, PlacedCall] = {}  # calls of a shop in this process, by step
+        self._call_lines: dict[str, LocatedCall] = {}  # calls of a shop in this process, by step
         self.waited_forever: list[str] = []
         self.endless_poll = ""  # the call that the shop repeats although nothing changes
         self.calls = RepeatedCalls()
@@ -179,7 +179,7 @@ class RehearsedRun:
         self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording = True
         self._has_test_ended = False
-        self._meeting: Meeting | None = None
+        self._rendezvous: Rendezvous | None = None
         self._is_acting = False  # an action is running that is not part of the test
         self._orders_of_other_customer: list[str] = []  # the orders of another customer
         self._is_job_recorded = True  # the current run of a job is recorded as a step, or no job is running
@@ -200,7 +200,7 @@ class RehearsedRun:
         return [each.name for each in changes if not self._has_test_ended or each.step.startswith(READ)]
 
     @property
-    def changed_at(self) -> Line | None:
+    def changed_line(self) -> SourceLine | None:
         """The line of the shop that decided on the changed call, if the shop runs in this process."""
         changed = [self._call_lines[each.step] for each in self.applied if each.step in self._call_lines]
         return deciding_line(changed[-1], self._call_lines.values()) if changed else None
@@ -251,7 +251,7 @@ class RehearsedRun:
             return
         self._repeats_job = not effect.at_once
         if effect.at_once:
-            self._meeting, context = Meeting(), copy_context()
+            self._rendezvous, context = Rendezvous(), copy_context()
 
             def run() -> None:
                 with suppress(Exception):
@@ -259,12 +259,12 @@ class RehearsedRun:
 
             self._concurrent_run = Thread(target=run, name="second process")
             start(self._concurrent_run)
-            self._meeting.meet()
+            self._rendezvous.meet()
 
     def call(self, method: str, path: str) -> Fault | None:
         """Return the fault of a call by the shop, if there is one."""
-        if self._meeting is not None:
-            self._meeting.meet()
+        if self._rendezvous is not None:
+            self._rendezvous.meet()
         if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
             self.endless_poll = f"{method} {short_path(path)}"
             return CUT_OFF
@@ -305,7 +305,7 @@ class RehearsedRun:
             return None
         effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
         if isinstance(effect, Together):
-            self._meeting = Meeting()
+            self._rendezvous = Rendezvous()
         return effect if isinstance(effect, WebhookEffect) else None
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
@@ -374,7 +374,7 @@ class RehearsedRun:
         if not isinstance(effect, Repeat):
             return None
         if effect.at_once:
-            self._meeting = Meeting()
+            self._rendezvous = Rendezvous()
         return Submission(at_once=effect.at_once)
 
     def _order_ids(self) -> set[str]:
@@ -416,7 +416,7 @@ class RehearsedRun:
         """Record the shop's lines that led to a call, except in the unchanged run."""
         if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"
-            self._call_lines[step.name] = PlacedCall(call, current_lines())
+            self._call_lines[step.name] = LocatedCall(call, current_lines())
 
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600}

@@ -146,7 +146,7 @@ class CustomerView(NamedTuple):
 
 EMPTY_VIEW: Final = CustomerView()
 
-Get = Callable[[str], str | None]
+GetPage = Callable[[str], str | None]
 """Requests a page of the shop as a customer; returns None if the page does not exist.
 
 Raises:
@@ -154,7 +154,7 @@ Raises:
 """
 
 
-def read_pages(project: Project, get: Get, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
+def read_pages(project: Project, get: GetPage, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
     """Return the return pages and the pages at ``paths``; request each page twice in the first run."""
     orders = [each for each in project.epoch.store.orders_newest_first() if not each.is_refund][::-1]
     records = order_records(project)
@@ -170,7 +170,7 @@ def read_pages(project: Project, get: Get, paths: Iterable[str], *, is_first: bo
     return [page for page in pages if page is not None]
 
 
-def _request_page(page: ShownPage, get: Get, url: str, *, twice: bool) -> ShownPage | None:
+def _request_page(page: ShownPage, get: GetPage, url: str, *, twice: bool) -> ShownPage | None:
     """Request a page once or twice; return None if the page does not exist."""
     try:
         text = _request_text(get, url)
@@ -240,7 +240,7 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
-def _request_text(get: Get, url: str) -> str | None:
+def _request_text(get: GetPage, url: str) -> str | None:
     text = get(url)
     return None if text is None else normalize(text)
 

@@ -23,7 +23,7 @@ PAY: Final = """addPaymentToOrder(input: {method: "cards", metadata: {returnUrl:
     { ... on Order { id lines { id } payments { id metadata } } ... on ErrorResult { message } }"""
 LOGIN: Final = 'login(username: "superadmin", password: "superadmin") { __typename }'
 SHIP: Final = """addFulfillmentToOrder(input: {lines: [{orderLineId: "%s", quantity: 1}], handler:
-    {code: "capture-what-is-shipped", arguments: []}}) { ... on Fulfillment { id } ... on ErrorResult { message }
+    {code: "capture-shipped-lines", arguments: []}}) { ... on Fulfillment { id } ... on ErrorResult { message }
     ... on CreateFulfillmentError { fulfillmentHandlerError } }"""
 SHIPPED: Final = 'transitionFulfillmentToState(id: "%s", state: "Shipped") { __typename }'
 REFUND: Final = """refundOrder(input: {paymentId: "%s", amount: %d, lines: [], shipping: 0, adjustment: 0})

@@ -31,6 +31,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.journal import JournalEntry
 
 ACCEPTED: Final = (200, 201)
+FAULT_RULE: Final = "CTL-23"
 CONFLICT: Final = 409
 CHARGES: Final = "charges"
 VAULT_TOKEN: Final = b'"vault_token"'
@@ -64,7 +65,10 @@ class MoneyCall(NamedTuple):
         """Whether the service executed the call."""
         fault = self.entry.fault
         is_lost = fault is not None and fault.is_after and fault.loses_response
-        return self.entry.status in ACCEPTED or (is_lost and self.entry.order_id is not None)
+        is_refused = self.entry.rule not in (None, FAULT_RULE)
+        return self.entry.status in ACCEPTED or (
+            is_lost and self.entry.order_id is not None and not is_refused
+        )
 
 
 class HandlerRun(NamedTuple):
@@ -200,7 +204,7 @@ def find_blind_repeats(reviewed: Reviewed) -> Iterator[Finding]:
             yield _repeated_move(
                 call.order_id or call.entry.order_id,
                 [first, call],
-                "CTL-23",
+                FAULT_RULE,
                 f"{_sentence(call, cents)} twice: the first response was lost, and the call was sent again",
                 "After a lost response, first read the order: it shows whether the call was executed.",
                 cents,

@@ -23,9 +23,9 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "bank-qr",
         "refunds",
     ),
-    "Make it happen": ("time", "webhooks", "scenarios", "faults"),
-    "In your framework": ("django", "fastapi", "flask", "async", "celery", "unittest", "shops"),
-    "Use it": (
+    "Simulation": ("time", "webhooks", "scenarios", "faults"),
+    "Frameworks": ("django", "fastapi", "flask", "async", "celery", "unittest", "shops"),
+    "Tools and guides": (
         "pytest",
         "rehearsal",
         "mistakes",
@@ -40,7 +40,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "settings",
         "security",
     ),
-    "Look it up": (
+    "Reference": (
         "troubleshooting",
         "merchant-api",
         "control-api",
@@ -49,7 +49,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "fidelity",
         "versions",
     ),
-    "Work on it": ("contributing",),
+    "Development": ("contributing",),
 }
 NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
 

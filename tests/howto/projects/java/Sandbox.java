@@ -21,8 +21,8 @@ record Sandbox(String url, String key) {
             started = start();
         }
         String settings = "{\"clock\": \"frozen\", \"webhook_url\": \"" + webhookUrl + "\"}";
-        String made = new Sandbox(started, "").call("POST", "/control/projects/", settings);
-        return new Sandbox(started, field(made, "api_key"));
+        String created = new Sandbox(started, "").call("POST", "/control/projects/", settings);
+        return new Sandbox(started, field(created, "api_key"));
     }
 
     String call(String method, String path, String body) throws IOException, InterruptedException {
@@ -43,8 +43,8 @@ record Sandbox(String url, String key) {
     }
 
     static String field(String json, String name) {
-        Matcher found = Pattern.compile("\"" + name + "\": \"([^\"]*)\"").matcher(json);
-        return found.find() ? found.group(1) : null;
+        Matcher matcher = Pattern.compile("\"" + name + "\": \"([^\"]*)\"").matcher(json);
+        return matcher.find() ? matcher.group(1) : null;
     }
 
     private static String start() throws Exception {

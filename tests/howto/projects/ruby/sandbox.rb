@@ -6,8 +6,8 @@ require "tmpdir"
 class Sandbox
   def self.project(settings = {})
     @url ||= start
-    made = new(@url, "").call("POST", "/control/projects/", { clock: "frozen" }.merge(settings))
-    new(@url, made["api_key"])
+    created = new(@url, "").call("POST", "/control/projects/", { clock: "frozen" }.merge(settings))
+    new(@url, created["api_key"])
   end
 
   def self.start

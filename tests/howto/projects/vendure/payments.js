@@ -60,8 +60,8 @@ const paymentMethodHandler = new PaymentMethodHandler({
 
 let orders;
 const captureWhatIsShipped = new FulfillmentHandler({
-  code: "capture-what-is-shipped",
-  description: english("Capture what is shipped"),
+  code: "capture-shipped-lines",
+  description: english("Capture shipped lines"),
   args: {},
   init: (injector) => { orders = injector.get(OrderService); },
   createFulfillment: async (ctx, [{ id }], lines) => {
