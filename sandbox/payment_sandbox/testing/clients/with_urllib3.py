@@ -51,20 +51,20 @@ def _pool_classes(server: "Server") -> dict[str, type[HTTPConnectionPool]]:
         connection.sock, connection.is_verified = sock, True  # to prevent a warning of urllib3
         return True
 
-    class PlainConnection(HTTPConnection):
+    class InProcessHttp(HTTPConnection):
         def connect(self) -> None:
             if not is_connected(self):
                 super().connect()
 
-    class SecureConnection(HTTPSConnection):
+    class InProcessHttps(HTTPSConnection):
         def connect(self) -> None:
             if not is_connected(self):
                 super().connect()
 
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = PlainConnection
+    class HttpPool(HTTPConnectionPool):
+        ConnectionCls = InProcessHttp
 
-    class SecurePool(HTTPSConnectionPool):
-        ConnectionCls = SecureConnection
+    class HttpsPool(HTTPSConnectionPool):
+        ConnectionCls = InProcessHttps
 
-    return {"http": PlainPool, "https": SecurePool}
+    return {"http": HttpPool, "https": HttpsPool}
