@@ -43,6 +43,9 @@ NEVER: Final = datetime.min.replace(tzinfo=UTC)
 EARLY_MARGIN: Final = timedelta(seconds=1)
 LISTEN_ADVICE: Final = "Make the shop listen at this address, or correct the address."
 CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a response: check its log."
+RETRIES: Final = "The service retries every two minutes, up to ten attempts."
+LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRIES}"
+EXCEPTION_ADVICE: Final = f"Your handler failed with an exception, which the timeline shows. {RETRIES}"
 ADVICE_BY_ERROR: Final = {  # advice by words of the error
     TIMED_OUT: FAST_ANSWER_ADVICE,
     CLOSED: CRASH_ADVICE,
@@ -201,12 +204,13 @@ def _advice(attempt: WebhookAttempt) -> str:
     status = _status(attempt)
     if status == NO_ANSWER_STATUS:
         error = attempt.reply.error or ""
-        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), LISTEN_ADVICE)
+        other = EXCEPTION_ADVICE if attempt.reply.traceback else LISTEN_ADVICE
+        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), other)
     if status < CLIENT_ERROR:
         return "A redirect counts as delivered, and your handler never ran: is this your return page?"
     if status < SERVER_ERROR:
         return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
-    return "Your handler failed: check its log. The service retries every two minutes, up to ten attempts."
+    return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
 
 
 def _read_reasons(reviewed: Reviewed) -> dict[str, list[datetime]]:

@@ -12,6 +12,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, as_plain
 from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import same_path
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
@@ -241,7 +242,7 @@ def _webhook(item: TimelineEntry, answer: TimelineEntry | None, url: str) -> Ite
 
 def _request(entry: records.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
-    fault = f", fault {entry['fault']}" if entry["fault"] else ""
+    fault = f", fault: {fault_in_words(entry['fault'])}" if entry["fault"] else ""
     answer = entry["response"] if isinstance(entry["response"], dict) else {}
     error = answer.get("error")
     read = f": {answer['status']}" if entry["method"] == "GET" and "status" in answer else ""
