@@ -14,10 +14,12 @@ from payment_sandbox.operations.review.evidence import (
     end_of,
     format_attempt,
     format_request,
+    is_answer_lost,
     is_from_shop,
     number_in_words,
     times,
 )
+from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDER
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
     STAYS_LOCAL,
@@ -76,16 +78,40 @@ def find_unread_webhooks(reviewed: Reviewed) -> Iterator[Finding]:
     for order_id, attempts in acknowledged.items():
         newest = max(map(begin_of, reviewed.attempted_reads[order_id]), default=NEVER)
         unread = [pair for pair in attempts if newest < pair[1].real_at]
-        if unread and not _is_cancelled_by_shop(reviewed, order_id):
-            yield Finding(
-                "HOOK-08",
-                "Your shop answered a webhook, but did not read the order",
-                "A webhook carries no status: GET the order before you fulfil it.",
-                order_id,
-                tuple(format_attempt(attempt) for _, attempt in unread),
-                amount=reviewed.amount(order_id),
-                shown_by=tuple(attempt_id(*pair) for pair in unread),
-            )
+        if unread and _can_know(reviewed, order_id) and not _is_cancelled_by_shop(reviewed, order_id):
+            yield _unread_webhooks(reviewed, order_id, unread)
+
+
+def _unread_webhooks(
+    reviewed: Reviewed, order_id: str, unread: list[tuple[Delivery, WebhookAttempt]]
+) -> Finding:
+    order = reviewed.orders.get(order_id)
+    is_refund = order is not None and order.is_refund
+    lesson = FAILING_REFUNDS if is_refund else READ_ORDER
+    return Finding(
+        "HOOK-08",
+        f"Your shop answered a webhook{' of a refund' if is_refund else ''}, "
+        f"but did not read the {'refund' if is_refund else 'order'}",
+        "A refund can fail: GET it when its webhook arrives, and record it as done once it is completed."
+        if is_refund
+        else "A webhook carries no status: GET the order before you fulfil it.",
+        order_id,
+        tuple(format_attempt(attempt) for _, attempt in unread),
+        risk=lesson.risk,
+        page=lesson.page,
+        amount=reviewed.amount(order_id),
+        shown_by=tuple(attempt_id(*pair) for pair in unread),
+    )
+
+
+def _can_know(reviewed: Reviewed, order_id: str) -> bool:
+    """Whether the shop can know an order: no fault withheld the only responses with its id."""
+
+    def names(entry: JournalEntry) -> bool:
+        return entry.order_id == order_id or order_id.encode() in entry.response
+
+    was_lost = any(names(entry) for entry in reviewed.requests if is_answer_lost(entry))
+    return not was_lost or any(names(entry) for entry in reviewed.requests if not is_answer_lost(entry))
 
 
 def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
