@@ -208,7 +208,7 @@ class JoinedDatabase:
         self.database.close()
 
 
-def join_cluster(address: str, services: Services) -> JoinedDatabase:
+def joined(address: str, services: Services) -> JoinedDatabase:
     """Connect to the database at this address, as a new server of the cluster.
 
     Raises:

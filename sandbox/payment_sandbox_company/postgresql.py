@@ -18,7 +18,7 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.registry import ProjectExists
+from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.dialects import (
     CHANGE,
@@ -229,7 +229,7 @@ class Database(Bulletin):
         """Add a project.
 
         Raises:
-            ProjectExists: another project has this id or key.
+            AlreadyMade: another project has this id or key.
             NotStored: nothing was written; the message has the reason.
         """
         identity = written.identity
@@ -238,7 +238,7 @@ class Database(Bulletin):
         with self.translating_errors(), closing(Executor(self)) as executor:
             version = self.execute_commit(executor, f"BEGIN; {ADD}; {WRITE}; COMMIT", values, written)
         if version is None:
-            raise ProjectExists("another server has just created a project with this key")
+            raise AlreadyMade("another server has just created a project with this key")
         return version
 
     def execute_commit(

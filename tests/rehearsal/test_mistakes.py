@@ -18,7 +18,7 @@ FOUND_BY = {
     "counts the same news twice": ("as it is", "a mail twice"),
     "looks before it reads, and acts afterwards": ("webhook:1:together", "a mail twice"),
     "refunds on both of two clicks": ("press:3:twice", "€19.90 was refunded instead of €9.95"),
-    "refunds again after a lost response": ("change:2:answer-lost", "but the customer got €19.90"),
+    "refunds again after a lost response": ("change:2:answer-lost", "but the customer received €19.90"),
     "waits for ever": ("create:1:silent", "the call has no timeout"),
     "forgets the first try": ("action:1:pays-both", "the customer paid 2 times"),
     "authorizes for too short": ("action:1:three-days", "the authorization expired before the shop shipped"),
@@ -77,7 +77,7 @@ def test_a_change_of_a_job_after_the_test_is_played(tmp_path: Path) -> None:
     wrong = planted(tmp_path, "looks only once in its job")
     done = rehearse(wrong, "--payment-rehearse", "--payment-rehearse-budget=30s", "-k", "test_a_transfer")
     (finding,) = done.findings
-    assert "the shop does not call it paid" in finding["sentence"]
+    assert "the shop does not mark it as paid" in finding["sentence"]
     assert finding["variation"] == FOUND_BY["looks only once in its job"][0]
 
 

@@ -73,8 +73,8 @@ def test_a_helper_answers_until_nothing_is_asked() -> None:
             ).json()
             return answer
 
-        assert say(begin_test="a sale") == {"test": "a sale"}
-        assert say(end_test="Error: no", books=True, jobs={"look": "PT1H"}) == {"ask": "books"}
+        assert say(begins="a sale") == {"test": "a sale"}
+        assert say(ends="Error: no", books=True, jobs={"look": "PT1H"}) == {"ask": "books"}
         assert say(wrong="two mails") == {"ask": "page", "url": "/thanks"}
         assert say(page="Thank you") == {"ask": "job", "job": "look"}
         assert say(error="TypeError: x\n at y") == {"ask": None}

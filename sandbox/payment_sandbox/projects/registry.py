@@ -22,7 +22,7 @@ FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
 """The constant id of the first project, so that bookmarks survive restarts."""
 
 
-class ProjectExists(Refusal):
+class AlreadyMade(Refusal):
     """Another server has just created a project with this id or key."""
 
     rule = "CTL-06"

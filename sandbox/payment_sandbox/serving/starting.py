@@ -13,7 +13,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.registry import FIRST_API_KEY, ProjectExists, Registry
+from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
@@ -221,7 +221,7 @@ def make_projects(
         if registry.is_known(project.api_key):
             ignored += _describe_ignored(registry.find(project.api_key), project)
             continue
-        with suppress(ProjectExists):  # created first by another server that is starting, too
+        with suppress(AlreadyMade):  # created first by another server that is starting, too
             created, _ = registry.create(project.settings, api_key=project.api_key)
             created.activate(project.scenario or default_scenario(), is_due=True)
     return InitialProjects(registry, ignored)

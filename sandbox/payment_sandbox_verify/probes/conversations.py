@@ -53,11 +53,13 @@ def credentials(service: Service) -> Checks:
     yield holds("SET-02", answer.status != 401, f"a call with a password beside the key is {answer.summary}")
 
 
-@probe("SET-03", "SET-04", "SET-05")
+@probe("SET-03", "SET-04", "SET-05", "IDR-01")
 def errors(service: Service) -> Checks:
     """One answer names all problems of a request."""
     answer = service.create(currency="USD", amount=-1, return_url="no address")
     yield same("SET-04", answer, "error.type", "ValidationError")
+    issuer = "transactions[0].payment_method_details.issuer_id"
+    yield from refused("IDR-01", service.create(by(REDIRECT_NL)), 400, "ValidationError", issuer)
     violations = answer.at("error.violations")
     paths = [each.get("path") for each in violations] if isinstance(violations, list) else []
     missed = {"currency", "amount", "return_url"} - set(paths)
