@@ -133,6 +133,8 @@ def test_what_is_sent_to_the_provider_comes_here(
         "POST /v1/orders/ for api.provider.example -> 401: the API key pk_l*** belongs to no project" in told
     )
     assert "somebody-else" not in told
+    payment_sandbox.client.reset()
+    assert "no call with" not in payment_sandbox.timeline(), "the shop's address is right"
 
 
 def pages_by(client: str, sandbox: PaymentSandbox) -> tuple[int, str]:

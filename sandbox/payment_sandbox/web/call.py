@@ -36,7 +36,7 @@ class ConnectionCut(ConnectionError):
 class Line:
     """The connection to a client, provided by a server or a test."""
 
-    __slots__ = ("headers", "lists_refused", "may_wait")
+    __slots__ = ("headers", "may_wait")
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
 
@@ -44,7 +44,6 @@ class Line:
         """``headers`` are the raw headers of the request, if the server knows them."""
         self.headers = headers
         self.may_wait = True  # false on the event loop
-        self.lists_refused = True  # whether reports list a call without a project
 
     def begin_waiting(self) -> bool:
         """Let other calls run while this call waits; return False if too many calls are waiting."""

@@ -74,9 +74,8 @@ def report_refused(call: Call, status: int, value: str) -> None:
 
 def _list_refused(call: Call, value: str) -> None:
     """List a call with a missing or unknown key in the reports of the current projects."""
-    if call.line.lists_refused:
-        path = mask(_without_keys(call.site.registry, call.request.path))
-        call.site.refused.add(f"{call.request.method} {path} -> {UNAUTHORIZED}: {value}")
+    path = mask(_without_keys(call.site.registry, call.request.path))
+    call.site.refused.add(f"{call.request.method} {path} -> {UNAUTHORIZED}: {value}")
 
 
 def known_keys(registry: Registry, text: str) -> list[str]:

@@ -71,10 +71,9 @@ class _InProcessLine(Line):
 
     silence_seconds = 0.0
 
-    def __init__(self, shop_request: ShopRequest | None, deliver: Deliver, lists_refused: bool) -> None:
+    def __init__(self, shop_request: ShopRequest | None, deliver: Deliver) -> None:
         """Defer webhooks of the call to the end of the enclosing ``shop_request``, if any."""
         super().__init__()
-        self.lists_refused = lists_refused
         self._shop_request = shop_request
         self._deliver = deliver
 
@@ -108,10 +107,8 @@ class InProcess:
     response, as in production.
     """
 
-    def __init__(self, server: "Server", *, lists_refused: bool = True) -> None:
-        """Call a server; with ``lists_refused``, its reports list calls without a project."""
+    def __init__(self, server: "Server") -> None:
         self._server = server
-        self._lists_refused = lists_refused
         self._tests_thread = current_thread()
 
     def is_addressed(self, url: str) -> bool:
@@ -136,7 +133,7 @@ class InProcess:
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
-            line = _InProcessLine(shop_request, self._deliver_deferred, self._lists_refused)
+            line = _InProcessLine(shop_request, self._deliver_deferred)
             answer = self._answered(environment(method, url, headers, body), line)
             taken_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:

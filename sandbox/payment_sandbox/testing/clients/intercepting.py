@@ -159,7 +159,7 @@ class Route:
         self.provider = provider
         self._keys = dict(keys or {})
         self._server = server
-        self._in_process = InProcess(server, lists_refused=False)  # ``_reject`` explains more
+        self._in_process = InProcess(server)
         self._rejections = rejections
 
     def knows(self, key: str) -> bool:
