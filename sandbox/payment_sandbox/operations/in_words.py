@@ -110,16 +110,20 @@ def _mark_mistakes(
     for happening in happenings:
         yield happening._replace(failed=True) if happening.id in wrong else happening
         if happening.kind == "webhook-response" and happening.cause in unread:
-            yield happening._replace(
-                id=f"{happening.id}/missing",
-                sender=SHOP,
-                receiver=SHOP,
-                kind=MISSING,
-                label=f"your shop did not read the {ORDER if happening.order_id == order_id else REFUND}",
-                failed=True,
-                detail=None,
-                duration_ms=None,
-            )
+            yield _missing_read(happening, order_id)
+
+
+def _missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
+    return answer._replace(
+        id=f"{answer.id}/missing",
+        sender=SHOP,
+        receiver=SHOP,
+        kind=MISSING,
+        label=f"your shop did not read the {ORDER if answer.order_id == order_id else REFUND}",
+        failed=True,
+        detail=None,
+        duration_ms=None,
+    )
 
 
 def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
