@@ -199,6 +199,7 @@ class Project {
   }
 
   async act(orderId, action) {
+    requireId("act", orderId);
     await this.call("POST", `/control/orders/${orderId}/act/`, action);
     await this.settle();
     return this.order(orderId);
@@ -217,6 +218,7 @@ class Project {
   }
 
   async order(orderId) {
+    requireId("order", orderId);
     return (await this.call("GET", `/control/orders/${orderId}/`)).order;
   }
 
@@ -311,6 +313,11 @@ class Project {
     await this.#listening?.();
     await this.call("DELETE", "/control/project/").catch(() => {}); // the test may have deleted it
   }
+}
+
+function requireId(method, orderId) {
+  if (typeof orderId === "string" && orderId) return;
+  throw new TypeError(`${method} takes the id of an order, not ${orderId}: did the shop's call to create the order fail?`);
 }
 
 /** Serve a shop that is a node:http handler, such as an Express application. */

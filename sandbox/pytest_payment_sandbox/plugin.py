@@ -222,7 +222,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Any:
+def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
     """Add the project's timeline to the report of a failed test."""
     report = yield
     if exploring_options.is_rehearsed(item):
@@ -236,7 +236,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
         with LOADING:
             from pytest_payment_sandbox.reports import add_timeline
 
-        add_timeline(report, project)
+        add_timeline(report, project, call.excinfo.value if call.excinfo is not None else None)
     if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
         with LOADING:
             from pytest_payment_sandbox.coverage import add_coverage

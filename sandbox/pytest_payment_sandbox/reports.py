@@ -60,9 +60,11 @@ def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect:
     pytest.fail(problem, pytrace=False)
 
 
-def add_timeline(report: pytest.TestReport, project: "PaymentSandbox") -> None:
-    """Add the project's timeline to a report."""
-    text = review_text(project)
+def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", failure: BaseException | None) -> None:
+    """Add the project's timeline to the report of a failure."""
+    text = review_text(project, failure)
+    if not text:
+        return
     add_section = getattr(report.longrepr, "addsection", None)
     if add_section is not None:
         add_section("payment sandbox", text)  # shown regardless of --show-capture

@@ -94,10 +94,13 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 def test_pages(payment_sandbox):
     session, url = payment_sandbox.session, payment_sandbox.base_url
     order = session.post(f"{url}/v1/orders/", json=ORDER).json()
-    for path in ("/docs/", "/openapi.json", "/pay/" + order["order_url"].split("/pay/")[1]):
+    pages = [url.split("/pay/")[1] for url in (order["order_url"], order["transactions"][0]["payment_url"])]
+    for path in ("/docs/", "/openapi.json", *(f"/pay/{page}" for page in pages)):
         answer = session.get(f"{url}{path}")
         assert answer.status_code == 501, path
         assert "pip install 'payment-sandbox[server]'" in answer.text, path
+    assert "opens the payment page" not in payment_sandbox.timeline()
+    assert payment_sandbox.client.order(order["id"])["status"] == "new"
     assert "pip install 'payment-sandbox-company'" in session.get(f"{url}/metrics").text
     assert session.get(f"{url}/v1/nothing/").status_code == 404
 

@@ -285,6 +285,10 @@ test("handlers", sandboxed(async (sandbox, t) => {
   assert.match(failed.message, /^fetch failed: no such host[^]+--- payment sandbox ---/);
   const nobody = "00000000-0000-4000-8000-000000000000";
   await assert.rejects(sandbox.pay(nobody), { name: "SandboxError", status: 404, type: "NotFound" });
+  await assert.rejects(sandbox.pay(undefined), { name: "TypeError", message: /^act takes the id of an order, not undefined: / });
+  const wrong = { Authorization: `Basic ${btoa("wrong-key:")}` };
+  assert.equal((await fetch(`${sandbox.url}/v1/orders/`, { method: "POST", headers: wrong })).status, 401);
+  assert.match(await sandbox.report(), /without the key of any project.*\\n +POST \\/v1\\/orders\\/ -> 401: no project has this API key\\n/);
   await sandbox.deliverTo({ fetch: () => new Promise(() => {}) });
   assert.ok((await place()).id);
 }));

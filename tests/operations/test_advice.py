@@ -109,6 +109,15 @@ def finds_the_order_by_its_webhook(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
+def trusts_the_webhook_of_a_refund(sandbox: Sandbox, shop: Shop) -> None:
+    """It reads orders, and takes each refund as done."""
+    order = pays(sandbox, amount=2450)
+    sandbox.settle()
+    sandbox.read(order)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.settle()
+
+
 def lets_one_click_win(sandbox: Sandbox, shop: Shop) -> None:
     """Of two."""
     handling(sandbox, shop, reads)
@@ -164,6 +173,18 @@ def has_no_server(sandbox: Sandbox, shop: Shop) -> None:
     """At its address."""
     sandbox.settings(webhook_url=f"http://127.0.0.1:{free_port()}/webhook")
     handling(sandbox, shop, reads)
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
+def crashes(sandbox: Sandbox, shop: Shop) -> None:
+    """In its handler, so that its server closes the connection."""
+
+    def crash(received: Received) -> int:
+        sandbox.read(received.body["order_id"])
+        raise KeyError("sale")
+
+    shop.answer = crash
     sandbox.acted(sandbox.place(card()), "customer visit")
     sandbox.settle()
 
@@ -293,11 +314,13 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
     "Compare the received money": (shops.keeps_a_surplus, shops.returns_a_surplus),
     "Webhooks can get lost": (shops.never_asks, shops.asks_once_a_day),
     "A webhook carries no status": (shops.trusts_webhooks, reads_when_told),
+    "A refund can fail": (trusts_the_webhook_of_a_refund, lets_one_click_win),
     "Customers come back to return_url": (shops.trusts_the_return, reads_when_the_customer_is_back),
     "Your handler failed": (answering(500), answering(200)),
     "Your shop refused it": (answering(404), answering(404, path="/hook")),
     "A redirect counts": (answering(302), answering(302, path="/hook")),
     "Make the shop listen": (has_no_server, answering(200)),
+    "Your handler crashed": (crashes, answering(200)),
     "Answer 2xx once": (works_before_it_answers, answering(200)),
     "The webhook arrived before the response": (knows_no_order_yet, finds_the_purchase_by_its_number),
     "Wait for the webhook": (polls, reads_when_told),
@@ -330,11 +353,13 @@ EXPLAINED: dict[str, str] = {
     "Compare the received money": "compare the received amount with the amount of the order, and refund the surplus",
     "Webhooks can get lost": "a job that reads open orders, because a webhook can get lost",
     "A webhook carries no status": "a webhook says that something has changed, not what",
+    "A refund can fail": "record it as done once it is completed",
     "Customers come back to return_url": "a customer who comes back may have cancelled",
     "Your handler failed": "answer webhooks with 2xx.* after any other response, the service retries ten times",
     "Your shop refused it": "answer webhooks with 2xx, even for orders that you do not know",
     "A redirect counts": "a redirect counts as delivered",
     "Make the shop listen": "set the address for webhooks with webhook_url",
+    "Your handler crashed": "answer webhooks with 2xx.* after any other response, the service retries ten times",
     "Answer 2xx once": "waits five seconds for a response: record the order, answer, and do slow work",
     "The webhook arrived before the response": "a webhook can also arrive before the response",
     "Wait for the webhook": "shops that poll.* read the order when its webhook arrives",

@@ -299,3 +299,60 @@ def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
         "The service refused a call",
     ]
     assert any("Read the order" in finding.advice for finding in findings(sandbox))
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (["customer visit"], "Your shop did not answer the webhook: "),
+        (["customer visit", "customer pay"], "Your shop answered neither of two webhooks: "),
+    ],
+)
+def test_unanswered_webhooks_are_counted(sandbox: Sandbox, steps: list[str], words: str) -> None:
+    """A reader could take "not both" for one of two."""
+    sandbox.settings(webhook_url="http://127.0.0.1:9/webhook")
+    order = sandbox.place(card())
+    for step in steps:
+        sandbox.acted(order, step)
+    sandbox.settle()
+    sandbox.read(order)
+    assert [words in finding.problem for finding in findings(sandbox)] == [True]
+
+
+def test_a_webhook_of_a_refund_is_not_one_of_a_payment(sandbox: Sandbox, shop: Shop) -> None:
+    """Nothing ships for a refund; a failed one goes unnoticed."""
+    sandbox.settings(webhook_url=shop.url)
+    order = sandbox.place(card())
+    sandbox.pay(order)
+    sandbox.settle()
+    sandbox.read(order)
+    refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500}).json()
+    sandbox.settle()
+    (finding,) = findings(sandbox)
+    assert (finding.rule, finding.order_id) == ("HOOK-08", refund["id"])
+    assert finding.problem == "Your shop answered a webhook of a refund, but did not read the refund"
+    assert finding.risk == "€5.00: a customer is owed money, but never gets it"
+    assert finding.page.endswith("#refunds-can-fail")
+    sandbox.read(refund)
+    assert findings(sandbox) == []
+
+
+@pytest.mark.parametrize("path", ["/v1/orders/", "/v1/orders/{id}/refunds/"])
+def test_a_shop_that_got_no_id_need_not_read_the_order(sandbox: Sandbox, shop: Shop, path: str) -> None:
+    """The response with the id of the order, or of the refund, was lost."""
+    order = sandbox.place(card())
+    sandbox.pay(order)
+    sandbox.settings(webhook_url=shop.url)
+    lose_an_answer(sandbox)
+    if "refunds" in path:
+        sandbox.post(path.format(**order), {"amount": 500})
+    else:
+        sandbox.create(card())
+        lost = sandbox.get("/control/journal/").json()["items"][-1]["order_id"]
+        sandbox.acted({"id": lost}, "customer pay")
+    sandbox.settle()
+    assert shop.received
+    assert findings(sandbox) == []
+    if "refunds" not in path:
+        sandbox.delete(f"/v1/orders/{lost}/")  # so the shop knows the id
+        assert [finding.rule for finding in findings(sandbox)][:1] == ["HOOK-08"]

@@ -133,6 +133,35 @@ def test_what_is_sent_to_the_provider_comes_here(
         "POST /v1/orders/ for api.provider.example -> 401: the API key pk_l*** belongs to no project" in told
     )
     assert "somebody-else" not in told
+    payment_sandbox.client.reset()
+    assert "no call with" not in payment_sandbox.timeline(), "the shop's address is right"
+
+
+def pages_by(client: str, sandbox: PaymentSandbox) -> tuple[int, str]:
+    """Open the payment page of a new order over https, as a shop does whose client calls an https address."""
+    order = requests.post(CREATE, json=ORDER, auth=(sandbox.api_key, ""), timeout=5).json()
+    url = f"https://{order['transactions'][0]['payment_url']}"
+    clients: dict[str, Callable[[], requests.Response | httpx.Response]] = {
+        "requests": lambda: requests.get(url, timeout=5),
+        "session": lambda: sandbox.session.get(url, timeout=5),
+        "httpx": lambda: httpx.get(url, follow_redirects=True),
+        "transport": lambda: httpx.Client(transport=sandbox.httpx_transport, follow_redirects=True).get(url),
+    }
+    if client == "pool":
+        answer = sandbox.pool_manager.request("GET", url)
+        return answer.status, answer.data.decode()
+    page = clients[client]()
+    return page.status_code, page.text
+
+
+@pytest.mark.parametrize("client", ["requests", "session", "httpx", "transport", "pool"])
+def test_a_payment_page_opens_over_https(payment_sandbox: PaymentSandbox, client: str) -> None:
+    """A payment address has no scheme, so the shop uses that of the provider's address."""
+    payment_sandbox.intercept(PROVIDER)
+    status, page = pages_by(client, payment_sandbox)
+    assert status == 200
+    assert "12.95" in page
+    assert "opens the payment page" in payment_sandbox.timeline() or "visit" in payment_sandbox.timeline()
 
 
 def test_the_key_selects_the_project(payment_sandbox_server: PaymentSandboxServer) -> None:

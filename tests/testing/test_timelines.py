@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from requests import ConnectionError  # noqa: A004
 
 from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, place, shop_that
 from tests.support.suites import suite
 
@@ -86,7 +88,39 @@ def test_a_shop_that_calls_elsewhere_is_told_how_to_call_here(payment_sandbox: P
     said = "no call with this project's key has arrived\n    Give the shop's client the address of"
     assert said in payment_sandbox.timeline()
     place(payment_sandbox)
-    assert "no call came in" not in payment_sandbox.timeline()
+    assert "no call with" not in payment_sandbox.timeline()
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"), [("sandbox-key", ": sandbox-key works only with"), ("nope", "\n")]
+)
+def test_a_call_with_another_key_is_in_the_timeline(
+    payment_sandbox: PaymentSandbox, payment_sandbox_server: PaymentSandboxServer, key: str, reason: str
+) -> None:
+    """The key of the quick start opens no project that all tests would share."""
+    before = payment_sandbox.timeline()
+    address = f"{payment_sandbox.base_url}/v1/orders/"
+    answer = payment_sandbox.session.post(address, json=ORDER, auth=(key, ""))
+    assert answer.status_code == 401
+    assert ("payment_sandbox.api_key" in answer.text) is (key == "sandbox-key")
+    report = payment_sandbox.timeline()
+    assert f"POST /v1/orders/ -> 401: no project has this API key{reason}" in report
+    assert "no call with" in before
+    assert "no call with" not in report
+    with payment_sandbox_server.project() as later:
+        assert "401" not in later.timeline()
+    place(payment_sandbox)
+    assert "-> 401" in payment_sandbox.timeline(), "a webhook handler may have another key than the checkout"
+
+
+def test_a_shop_with_the_key_of_the_quick_start_can_have_its_own_project(
+    payment_sandbox_server: PaymentSandboxServer,
+) -> None:
+    """For a hard-coded key; the next test has no such project."""
+    for _ in range(2):
+        with payment_sandbox_server.project(api_key="sandbox-key") as project:
+            assert project.client.journal() == []
+            place(project)
 
 
 def test_a_read_shows_the_status_that_it_gave(payment_sandbox: PaymentSandbox) -> None:
@@ -139,3 +173,59 @@ def test_every_failure_has_its_timeline(tmp_path: Path, options: tuple[str, ...]
     ran = suite(tmp_path, ODD, *options)
     assert ran.returncode == 1
     assert ran.stdout.count("POST /v1/orders/ -> 201") == 2, ran.stdout
+
+
+MISUSED = """
+def test_arguments(payment_sandbox):
+    payment_sandbox.deliver_to(7)
+
+
+def test_documents(payment_sandbox):
+    payment_sandbox.client.faults({})
+
+
+def test_an_unknown_order(payment_sandbox):
+    payment_sandbox.act("unknown")
+
+
+def test_after_a_call(payment_sandbox):
+    place(payment_sandbox)
+    payment_sandbox.deliver_to(7)
+"""
+
+
+def test_a_wrong_call_of_the_test_is_not_explained_by_missing_calls_of_the_shop(tmp_path: Path) -> None:
+    """Except for an unknown order, which the shop may have created elsewhere."""
+    ran = suite(tmp_path, MISUSED)
+    assert "4 failed" in ran.stdout
+    assert ran.stdout.count("--- payment sandbox ---") == 2, ran.stdout
+    assert ran.stdout.count("no call with this project's key") == 1
+
+
+def test_a_fault_is_in_words(payment_sandbox: PaymentSandbox) -> None:
+    """As in the dashboard."""
+    payment_sandbox.client.faults([{"when": {"nth": 1}, "then": {"reset": True, "phase": "after"}}])
+    with pytest.raises(ConnectionError):
+        payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER)
+    assert "-> 201, fault: response lost, connection cut\n" in payment_sandbox.timeline()
+    (response,) = [each for each in payment_sandbox.client.timeline() if each["kind"] == "response"]
+    assert response["detail"] == "fault: response lost, connection cut"
+
+
+@pytest.mark.parametrize("shop", ["wsgi", "asgi"])
+def test_an_exception_of_a_handler_needs_no_log(payment_sandbox: PaymentSandbox, shop: str) -> None:
+    """The timeline shows it, and the shop listens."""
+
+    def fail(order_id: str) -> Any:
+        raise KeyError("sku-77")
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        raise KeyError("sku-77")
+
+    payment_sandbox.deliver_to(shop_that(fail) if shop == "wsgi" else application)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    report = payment_sandbox.timeline()
+    assert "      KeyError: 'sku-77'" in report
+    assert "Your handler failed with an exception, which the timeline shows." in report
+    assert "log" not in report
+    assert "listen" not in report

@@ -27,6 +27,7 @@ from payment_sandbox.projects.journal import (
     as_plain,
     number_in,
 )
+from payment_sandbox.scenarios.sentences import fault_in_words
 
 SHOP: Final = "shop"
 SERVICE: Final = "service"
@@ -195,7 +196,7 @@ def _exchange(entry: JournalEntry) -> Iterator[TimelineEntry]:
         entry.order_id,
         is_refused or (entry.fault is not None and entry.fault.changes_response),
         entry.rule,
-        f"fault {entry.fault.document}" if entry.fault is not None else None,
+        f"fault: {fault_in_words(entry.fault.document)}" if entry.fault is not None else None,
         lost=entry.fault is not None and entry.fault.sends_nothing,
     )
 

@@ -18,6 +18,7 @@ WORDS_MAX: Final = 60  # characters of a refusal
 NOT_CHANGED: Final = 304
 ORDER: Final = "order"
 ORDERS: Final = "orders"
+REFUND: Final = "refund"
 VERBS: Final = {
     ("POST", ORDERS): "creates the order",
     ("GET", ORDER): "reads the order",
@@ -58,7 +59,7 @@ def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -
     """
     open_findings = [finding for finding in findings if finding.is_open]
     reasoned = with_reasons(epoch, _call_in_words(epoch, history(epoch, order_id)))
-    return list(_mark_mistakes(reasoned, open_findings))
+    return list(_mark_mistakes(reasoned, open_findings, order_id))
 
 
 def _call_in_words(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
@@ -101,24 +102,28 @@ def convert_cents(text: str) -> str:
 
 
 def _mark_mistakes(
-    happenings: Iterable[TimelineEntry], findings: Sequence[Finding]
+    happenings: Iterable[TimelineEntry], findings: Sequence[Finding], order_id: str
 ) -> Iterator[TimelineEntry]:
-    """Mark the entries with a mistake, and add a note for each missing read of the order."""
+    """Mark the entries with a mistake, and add a note for each missing read of the order or its refund."""
     unread = {each for finding in findings if finding.rule == UNREAD for each in finding.shown_by}
     wrong = {each for finding in findings for each in finding.shown_by} - unread
     for happening in happenings:
         yield happening._replace(failed=True) if happening.id in wrong else happening
         if happening.kind == "webhook-response" and happening.cause in unread:
-            yield happening._replace(
-                id=f"{happening.id}/missing",
-                sender=SHOP,
-                receiver=SHOP,
-                kind=MISSING,
-                label="your shop did not read the order",
-                failed=True,
-                detail=None,
-                duration_ms=None,
-            )
+            yield _missing_read(happening, order_id)
+
+
+def _missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
+    return answer._replace(
+        id=f"{answer.id}/missing",
+        sender=SHOP,
+        receiver=SHOP,
+        kind=MISSING,
+        label=f"your shop did not read the {ORDER if answer.order_id == order_id else REFUND}",
+        failed=True,
+        detail=None,
+        duration_ms=None,
+    )
 
 
 def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:

@@ -135,6 +135,8 @@ PHASELESS: Final = {
     "rate_limit": "at most {}",
     "silence": "no response at all",
     "latency": "response {} s late",
+    "stale": "outdated response",
+    "early": "webhooks before the response",
 }
 REFUSAL_SENTENCES: Final = {
     "status": "refused with {}",

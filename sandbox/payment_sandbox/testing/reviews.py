@@ -2,7 +2,10 @@
 
 import warnings
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Final
+
+from payment_sandbox.client.errors import SandboxError
 
 if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
@@ -15,12 +18,32 @@ class PaymentReviewWarning(UserWarning):
     """The review found mistakes in the integration under test."""
 
 
-def review_text(project: "PaymentSandbox") -> str:
-    """Return the timeline; a read error must not hide the failure of the test."""
+NOT_FOUND: Final = 404
+OWN_MODULES: Final = "payment_sandbox."
+
+
+def review_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
+    """Return the timeline for the report of a failure; a read error must not hide the failure of the test.
+
+    If the test used the sandbox wrongly, and the shop has made no call, the timeline is empty: it would only
+    say that no call has arrived.
+    """
     try:
+        if failure is not None and _is_misuse(failure) and not project.client.journal():
+            return ""
         return project.timeline()
     except Exception as error:
         return f"reading the timeline failed: {error}"
+
+
+def _is_misuse(failure: BaseException) -> bool:
+    """Return whether the sandbox refused a call of the test, such as one with a wrong argument.
+
+    An unknown order is no misuse: the shop may have created it elsewhere.
+    """
+    frames = list(walk_tb(failure.__traceback__))
+    is_own = bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith(OWN_MODULES)
+    return is_own and not (isinstance(failure, SandboxError) and failure.status == NOT_FOUND)
 
 
 def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[str] = ()) -> None:

@@ -133,8 +133,9 @@ class PaymentSandboxMixin(Base):
             yield
         except Exception as error:
             self._is_failed = True
-            if self._payment_sandbox is not None:
-                error.add_note(f"payment sandbox:\n{review_text(self._payment_sandbox)}")
+            text = review_text(self._payment_sandbox, error) if self._payment_sandbox is not None else ""
+            if text:
+                error.add_note(f"payment sandbox:\n{text}")
             raise
 
     def _close_payment_sandbox(self) -> None:

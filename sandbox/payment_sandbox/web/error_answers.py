@@ -9,7 +9,7 @@ from flask import Response
 from werkzeug.exceptions import HTTPException
 
 from payment_sandbox.extensions import missing_library
-from payment_sandbox.kernel.masking import MASK
+from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.projects.registry import Registry
@@ -28,6 +28,8 @@ from payment_sandbox.web.errors import (
 VIOLATIONS_SHOWN_MAX: Final = 3
 WORD_LENGTH_MIN: Final = 6
 WORDS_MAX: Final = 50
+UNAUTHORIZED: Final = 401
+MERCHANT_API: Final = "/v1/"
 _KEY_LIKE: Final = re.compile(r"[!#-&(-.0-9;-~]+")
 GENERATED_KEY: Final = re.compile("(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
@@ -57,6 +59,8 @@ def refused_answer(call: Call, refused: RequestRefused) -> Response:
     kind = TYPE_OF_STATUS.get(refused.status, "Refused")
     if call.owner is None:
         report_refused(call, refused.status, refused.value)
+        if refused.status == UNAUTHORIZED and call.request.path.startswith(MERCHANT_API):
+            _list_refused(call, refused.value)
     return _answer(call, error_body(refused.status, kind, refused.value), refused.headers)
 
 
@@ -66,6 +70,12 @@ def report_refused(call: Call, status: int, value: str) -> None:
     if on_refused is not None:
         path, value = _without_keys(registry, call.request.path), _without_keys(registry, value)
         on_refused(call.request.method, path, status, value)
+
+
+def _list_refused(call: Call, value: str) -> None:
+    """List a call with a missing or unknown key in the reports of the current projects."""
+    path = mask(_without_keys(call.site.registry, call.request.path))
+    call.site.refused.add(f"{call.request.method} {path} -> {UNAUTHORIZED}: {value}")
 
 
 def known_keys(registry: Registry, text: str) -> list[str]:

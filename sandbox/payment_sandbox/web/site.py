@@ -1,5 +1,6 @@
 """The context of all calls: projects, URLs, access rules, and the server around the application."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from secrets import token_bytes
 from typing import Any, Final, NamedTuple, Protocol
@@ -7,6 +8,7 @@ from urllib.parse import urlsplit
 
 from flask import Flask
 
+from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.web.statistics import Statistics
@@ -72,6 +74,25 @@ class Around(NamedTuple):
 ALONE: Final = Around()
 
 
+REFUSED_MAX: Final = 100
+
+
+class RefusedCalls:
+    """The newest calls of the merchant API without a project, which no journal records."""
+
+    def __init__(self, real: RealTime) -> None:
+        self._real = real
+        self._calls: deque[tuple[float, str]] = deque(maxlen=REFUSED_MAX)
+
+    def add(self, sentence: str) -> None:
+        """Add a call that was just refused."""
+        self._calls.append((self._real.monotonic_seconds(), sentence))
+
+    def since(self, seconds: float) -> list[str]:
+        """Return the calls since this monotonic time, oldest first."""
+        return [sentence for at_seconds, sentence in list(self._calls) if at_seconds >= seconds]
+
+
 class MakeApp(Protocol):
     """A function that builds an application for a registry."""
 
@@ -104,6 +125,7 @@ class Site:
         # A form from one server may be submitted to another.
         self.forgery_secret = token_bytes(32) if around.shared is None else around.shared.secret.encode()
         self.adapter = app.url_map.bind("sandbox")
+        self.refused = RefusedCalls(registry.services.real)
         self.slots = Slots()  # data of faces for all projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
         self.move(self.public_url)

@@ -159,7 +159,16 @@ def test_a_read_that_is_missing_is_drawn(watched: Sandbox, shop: Shop) -> None:
     """After each webhook that was answered, as long as the shop does not know the status."""
     order = paid(watched)
     browser = Dashboard(watched)
-    assert browser.open(f"orders/{order['id']}/").answer.text.count('class="row missing"') == 2
+    page = browser.open(f"orders/{order['id']}/").answer.text
+    assert page.count('class="row missing"') == 2
+    assert "your shop did not read the order" in page
+    watched.read(order)
+    refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500}).json()
+    watched.settle()
+    page = browser.open(f"orders/{order['id']}/").answer.text
+    assert page.count('class="row missing"') == 1
+    assert "your shop did not read the refund" in page
+    watched.read(refund)
     watched.read(order)
     assert 'class="row missing"' not in browser.open(f"orders/{order['id']}/").answer.text
 

@@ -14,10 +14,12 @@ from payment_sandbox.operations.review.evidence import (
     end_of,
     format_attempt,
     format_request,
+    is_answer_lost,
     is_from_shop,
     number_in_words,
     times,
 )
+from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDER
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
     STAYS_LOCAL,
@@ -33,6 +35,7 @@ CLIENT_ERROR: Final = 400
 SERVER_ERROR: Final = 500
 OUTCOME_LENGTH_MAX: Final = 200
 TIMED_OUT: Final = "no answer within"
+CLOSED: Final = "closed the connection without a response"
 EARLY_WEBHOOK_ADVICE: Final = (
     "The webhook arrived before the response with the order's id: store your own number first, and find "
     "the purchase by merchant_order_id, or answer 503 until you know the order."
@@ -41,8 +44,13 @@ FAST_ANSWER_ADVICE: Final = "Answer 2xx once you have recorded the order, and do
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 EARLY_MARGIN: Final = timedelta(seconds=1)
 LISTEN_ADVICE: Final = "Make the shop listen at this address, or correct the address."
+CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a response: check its log."
+RETRIES: Final = "The service retries every two minutes, up to ten attempts."
+LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRIES}"
+EXCEPTION_ADVICE: Final = f"Your handler failed with an exception, which the timeline shows. {RETRIES}"
 ADVICE_BY_ERROR: Final = {  # advice by words of the error
     TIMED_OUT: FAST_ANSWER_ADVICE,
+    CLOSED: CRASH_ADVICE,
     STAYS_LOCAL: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
@@ -70,16 +78,40 @@ def find_unread_webhooks(reviewed: Reviewed) -> Iterator[Finding]:
     for order_id, attempts in acknowledged.items():
         newest = max(map(begin_of, reviewed.attempted_reads[order_id]), default=NEVER)
         unread = [pair for pair in attempts if newest < pair[1].real_at]
-        if unread and not _is_cancelled_by_shop(reviewed, order_id):
-            yield Finding(
-                "HOOK-08",
-                "Your shop answered a webhook, but did not read the order",
-                "A webhook carries no status: GET the order before you fulfil it.",
-                order_id,
-                tuple(format_attempt(attempt) for _, attempt in unread),
-                amount=reviewed.amount(order_id),
-                shown_by=tuple(attempt_id(*pair) for pair in unread),
-            )
+        if unread and _can_know(reviewed, order_id) and not _is_cancelled_by_shop(reviewed, order_id):
+            yield _unread_webhooks(reviewed, order_id, unread)
+
+
+def _unread_webhooks(
+    reviewed: Reviewed, order_id: str, unread: list[tuple[Delivery, WebhookAttempt]]
+) -> Finding:
+    order = reviewed.orders.get(order_id)
+    is_refund = order is not None and order.is_refund
+    lesson = FAILING_REFUNDS if is_refund else READ_ORDER
+    return Finding(
+        "HOOK-08",
+        f"Your shop answered a webhook{' of a refund' if is_refund else ''}, "
+        f"but did not read the {'refund' if is_refund else 'order'}",
+        "A refund can fail: GET it when its webhook arrives, and record it as done once it is completed."
+        if is_refund
+        else "A webhook carries no status: GET the order before you fulfil it.",
+        order_id,
+        tuple(format_attempt(attempt) for _, attempt in unread),
+        risk=lesson.risk,
+        page=lesson.page,
+        amount=reviewed.amount(order_id),
+        shown_by=tuple(attempt_id(*pair) for pair in unread),
+    )
+
+
+def _can_know(reviewed: Reviewed, order_id: str) -> bool:
+    """Whether the shop can know an order: no fault withheld the only responses with its id."""
+
+    def names(entry: JournalEntry) -> bool:
+        return entry.order_id == order_id or order_id.encode() in entry.response
+
+    was_lost = any(names(entry) for entry in reviewed.requests if is_answer_lost(entry))
+    return not was_lost or any(names(entry) for entry in reviewed.requests if not is_answer_lost(entry))
 
 
 def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
@@ -154,16 +186,18 @@ def _describe_failure(failed: FailedAttempts) -> str:
     """Describe a failure of webhooks and its repetitions."""
     first, webhooks = failed[0][1], len({webhook.id for webhook, _ in failed})
     status, error = _status(first), _shorten_error(first.reply.error)
-    webhooks_text = {1: "the webhook", 2: "both webhooks"}.get(
-        webhooks, f"{number_in_words(webhooks)} webhooks"
-    )
+    number = number_in_words(webhooks)
     repetitions = ""
     if len(failed) > webhooks:
         repetitions = (
             f" {times(len(failed))}" if webhooks == 1 else f", in {number_in_words(len(failed))} attempts"
         )
     if status == NO_ANSWER_STATUS:
-        return f"Your shop did not answer {webhooks_text}{repetitions}: {error}"
+        verb = {1: "did not answer the webhook", 2: "answered neither of two webhooks"}.get(
+            webhooks, f"answered none of {number} webhooks"
+        )
+        return f"Your shop {verb}{repetitions}: {error}"
+    webhooks_text = {1: "the webhook", 2: "both webhooks"}.get(webhooks, f"{number} webhooks")
     reaction = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
     break_off = f", and the response broke off: {error}" if error else ""
     return f"Your shop answered {webhooks_text} {reaction} ({status}){repetitions}{break_off}"
@@ -196,12 +230,13 @@ def _advice(attempt: WebhookAttempt) -> str:
     status = _status(attempt)
     if status == NO_ANSWER_STATUS:
         error = attempt.reply.error or ""
-        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), LISTEN_ADVICE)
+        other = EXCEPTION_ADVICE if attempt.reply.traceback else LISTEN_ADVICE
+        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), other)
     if status < CLIENT_ERROR:
         return "A redirect counts as delivered, and your handler never ran: is this your return page?"
     if status < SERVER_ERROR:
         return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
-    return "Your handler failed: check its log. The service retries every two minutes, up to ten attempts."
+    return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
 
 
 def _read_reasons(reviewed: Reviewed) -> dict[str, list[datetime]]:

@@ -113,7 +113,7 @@ class InProcess:
 
     def is_addressed(self, url: str) -> bool:
         """Return whether a URL belongs to the sandbox."""
-        return url.startswith(self._server.url + "/")
+        return url.startswith((f"{self._server.url}/", f"{secure_url(self._server.url)}/"))
 
     def send(
         self, method: str, url: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
@@ -257,6 +257,11 @@ def key_in(authorization: str) -> str:
         return b64decode(encoded).decode().partition(":")[0]
     except ValueError:
         return ""
+
+
+def secure_url(url: str) -> str:
+    """Return the https address of a server, which calls without sockets may use, too."""
+    return f"https://{url.partition('://')[2]}"
 
 
 def path_of(url: str) -> str:

@@ -21,7 +21,7 @@ from urllib.request import getproxies_environment
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import DEFAULT_PORTS
-from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse, basic
+from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse, basic, secure_url
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.environments import Pairs
 
@@ -215,6 +215,7 @@ def _path(target: str) -> str:
 
 HTTPX: Final = ("httpx", "httpx2")
 AIOHTTP: Final = "aiohttp"
+HTTPS: Final = "https"
 NO_PROXY: Final = ("no_proxy", "NO_PROXY")
 
 
@@ -223,25 +224,31 @@ class Interceptions:
 
     def __init__(self, server: "Server") -> None:
         self._server = server
-        self._routes: list[Route] = []
+        self._routes: dict[Route, list[Route]] = {}
         self.rejections = Rejections()
 
     def add(self, url: str, keys: Mapping[str, str] | None = None) -> Route:
         """Intercept requests to this address; ``keys`` as in ``Route``.
 
+        A shop that calls the provider over https also opens payment pages over https, so for such an address,
+        https requests to the server itself are intercepted, too.
+
         Raises:
             ValueError: the address is not an HTTP address.
         """
-        route = Route(self._server, Provider.parse(url), self.rejections, keys)
-        self._routes.append(route)
-        _ORIGINS.add(route)
-        return route
+        providers = [Provider.parse(url)]
+        if providers[0].origin.scheme == HTTPS:
+            providers.append(Provider.parse(secure_url(self._server.url)))
+        routes = [Route(self._server, provider, self.rejections, keys) for provider in providers]
+        self._routes[routes[0]] = routes
+        for route in routes:
+            _ORIGINS.add(route)
+        return routes[0]
 
     def remove(self, route: Route) -> None:
         """End an interception."""
-        if route in self._routes:
-            self._routes.remove(route)
-            _ORIGINS.remove(route)
+        for each in self._routes.pop(route, ()):
+            _ORIGINS.remove(each)
 
     def stop_all(self) -> None:
         """End all interceptions."""

@@ -20,6 +20,7 @@ from payment_sandbox.testing.clients.in_process import (
     basic,
     key_in,
     path_of,
+    secure_url,
 )
 from payment_sandbox.web.addresses import is_stream
 
@@ -159,5 +160,6 @@ def _raw(answer: SandboxResponse) -> HTTPResponse:
 def session(server: "Server", api_key: str) -> requests.Session:
     """Create a session with the key, whose requests to the sandbox never leave the process."""
     session = direct_session(api_key)
-    session.mount(f"{server.url}/", InProcessAdapter(server))
+    for url in (server.url, secure_url(server.url)):
+        session.mount(f"{url}/", InProcessAdapter(server))
     return session

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from urllib3 import PoolManager
-from urllib3.connection import HTTPConnection
-from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse
@@ -23,7 +23,7 @@ def pool_manager(server: "Server | None") -> PoolManager:
     """
     manager = PoolManager()
     if server is not None:
-        manager.pool_classes_by_scheme = {**manager.pool_classes_by_scheme, "http": _pool_class(server)}
+        manager.pool_classes_by_scheme = _pool_classes(server)
     return manager
 
 
@@ -41,18 +41,30 @@ class LocalTarget:
         return self._in_process.send(method, f"{self._url}{target}", headers, body, key, timeout_seconds)
 
 
-def _pool_class(server: "Server") -> type[HTTPConnectionPool]:
+def _pool_classes(server: "Server") -> dict[str, type[HTTPConnectionPool]]:
     target, address = LocalTarget(server), urlsplit(server.url)
 
-    class InProcessConnection(HTTPConnection):
+    def is_connected(connection: HTTPConnection) -> bool:
+        if (connection.host, connection.port) != (address.hostname, port_of(address)):
+            return False
+        sock: Any = MemorySocket(target, connection.timeout)
+        connection.sock, connection.is_verified = sock, True  # to prevent a warning of urllib3
+        return True
+
+    class InProcessHttp(HTTPConnection):
         def connect(self) -> None:
-            if (self.host, self.port) != (address.hostname, port_of(address)):
+            if not is_connected(self):
                 super().connect()
-                return
-            sock: Any = MemorySocket(target, self.timeout)
-            self.sock = sock
 
-    class Pool(HTTPConnectionPool):
-        ConnectionCls = InProcessConnection
+    class InProcessHttps(HTTPSConnection):
+        def connect(self) -> None:
+            if not is_connected(self):
+                super().connect()
 
-    return Pool
+    class HttpPool(HTTPConnectionPool):
+        ConnectionCls = InProcessHttp
+
+    class HttpsPool(HTTPSConnectionPool):
+        ConnectionCls = InProcessHttps
+
+    return {"http": HttpPool, "https": HttpsPool}

@@ -12,6 +12,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, as_plain
 from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import same_path
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
@@ -158,12 +159,16 @@ NOTHING_CAME: Final = (
     " a hard-coded address",
     "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
 )
+REFUSED: Final = "calls without the key of any project, since this project started:"
+WRONG_KEY: Final = "    Give the shop's client the key of this project."
+REFUSED_SHOWN_MAX: Final = 5
 
 
-def report(project: Project, order_id: str | None = None) -> str:
+def report(project: Project, order_id: str | None = None, refused: Sequence[str] = ()) -> str:
     """Format the history of an order with its refunds, or of the project, and the findings of the review.
 
-    Causes come before their effects.
+    Causes come before their effects. ``refused`` are calls without a project, perhaps with a wrong key; they
+    may come from other tests on the same server.
 
     Raises:
         Unknown: there is no such order.
@@ -171,10 +176,18 @@ def report(project: Project, order_id: str | None = None) -> str:
     epoch = project.epoch
     items = history(epoch, order_id)
     lines = [f"sandbox time is {epoch.now().isoformat()}, scenario {epoch.state.scenario.name}"]
-    lines += _happenings(project, items) if items or order_id is not None else NOTHING_CAME
+    lines += _happenings(project, items) if items or order_id is not None else () if refused else NOTHING_CAME
+    lines += _refused_lines(refused) if order_id is None else ()
     orders = {None, *(item.order_id for item in items)}
     shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
     return "\n".join(chain(lines, *map(_finding_lines, shown)))
+
+
+def _refused_lines(refused: Sequence[str]) -> Iterator[str]:
+    if refused:
+        yield REFUSED
+        yield from (f"    {sentence}" for sentence in refused[-REFUSED_SHOWN_MAX:])
+        yield WRONG_KEY
 
 
 def _happenings(project: Project, items: Sequence[TimelineEntry]) -> Iterator[str]:
@@ -229,7 +242,7 @@ def _webhook(item: TimelineEntry, answer: TimelineEntry | None, url: str) -> Ite
 
 def _request(entry: records.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
-    fault = f", fault {entry['fault']}" if entry["fault"] else ""
+    fault = f", fault: {fault_in_words(entry['fault'])}" if entry["fault"] else ""
     answer = entry["response"] if isinstance(entry["response"], dict) else {}
     error = answer.get("error")
     read = f": {answer['status']}" if entry["method"] == "GET" and "status" in answer else ""

@@ -100,7 +100,8 @@ def get_timeline(call: Call) -> Response:
 )
 def get_report(call: Call) -> Response:
     """Get the timeline and the findings of the review as text, for the report of a failed test."""
-    return json_answer({"text": report(call.project, call.request.args.get("order_id"))})
+    refused = call.site.refused.since(call.project.loaded_at_seconds)
+    return json_answer({"text": report(call.project, call.request.args.get("order_id"), refused)})
 
 
 @route(

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from payment_sandbox.loading import LOADING
@@ -87,6 +88,16 @@ def choose(requested: str | None, customer: Mapping[str, object] | None, accepte
         if chosen is not None:
             return Language(chosen)
     return Language(DEFAULT)
+
+
+def require_babel() -> None:
+    """Check that a page with amounts can be shown, before the customer's visit changes an order.
+
+    Raises:
+        ModuleNotFoundError: the library is missing.
+    """
+    if find_spec("babel") is None:
+        raise ModuleNotFoundError("no module named 'babel'", name="babel")
 
 
 @lru_cache(maxsize=4096)

@@ -25,6 +25,7 @@ from payment_sandbox.orders.refusals import ActionNotPossible
 from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.web.browsers import redirect
+from payment_sandbox.web.pages.language import require_babel
 from payment_sandbox.web.pages.payer_page import PayerPage, record_visit, show
 
 BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
@@ -208,6 +209,7 @@ def kind_of(page: PayerPage) -> str:
 
 def enter(page: PayerPage) -> PayerPage:
     """Open the page for the payer; the first visit changes the attempt's status (SET-36)."""
+    require_babel()
     if attempt_of(page).status != TransactionStatus.NEW or VISIT.name not in page.actions:
         record_visit(page)
         return page

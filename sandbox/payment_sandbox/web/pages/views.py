@@ -25,6 +25,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.bank_qr import qr_svg
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
+from payment_sandbox.web.pages.language import require_babel
 from payment_sandbox.web.pages.payer_page import (
     INVOICE,
     PayerPage,
@@ -136,6 +137,7 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
 
 
 def _enter_order(page: PayerPage) -> None:
+    require_babel()
     if page.order.last_transaction is None:
         page.call.hold_webhooks()
         act_on_order(page.project, page.order.id, Action(CUSTOMER, "visit"), VIA_PAGE)
