@@ -140,7 +140,7 @@ class Project:
         self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
-        self.loaded_at_seconds = self.used_at_seconds
+        self.loaded_at = services.real.wall_now()
         self.stored_use_seconds = 0.0  # time of the last stored call, in a shared store
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.slots = Slots()

@@ -56,6 +56,5 @@ class ServerConfig:
     clock: str = RUNNING
     scenario_folders: Sequence[Path] = ()
     project_files: Sequence[Path] = ()
-    has_first_project: bool = True  # whose key is well known
     scenario: str | None = None  # for the first project
     webhook_url: str | None = None  # for the first project

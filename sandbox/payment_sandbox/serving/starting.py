@@ -234,7 +234,7 @@ def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[De
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
         yield _complete(project, first) if is_first else project
-    if config.has_first_project and all(project.api_key != FIRST_API_KEY for project in declared):
+    if all(project.api_key != FIRST_API_KEY for project in declared):
         yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
 
 

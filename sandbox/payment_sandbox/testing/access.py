@@ -66,12 +66,7 @@ class Access:
             listener, self._has_no_port = NoPort(), True
         try:
             server = build(
-                ServerConfig(
-                    listener=listener,
-                    scenario_folders=scenario_folders,
-                    webhooks_only_local=True,
-                    has_first_project=False,  # tests would share its orders
-                )
+                ServerConfig(listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True)
             )
         except BaseException:
             listener.stop()

@@ -11,19 +11,12 @@ from werkzeug.datastructures import Authorization
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
-
-UNKNOWN: Final = "no project has this API key"
-WELL_KNOWN: Final = (
-    f"{UNKNOWN}: {FIRST_API_KEY} works only with payment-sandbox serve; in tests, use the key of the test's"
-    " project, payment_sandbox.api_key in Python"
-)
 
 
 @lru_cache(maxsize=1024)
@@ -60,7 +53,7 @@ def require_project(call: Call) -> Project:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
     project = call.site.registry.find(api_key)
     if project is None:
-        raise RequestRefused(401, WELL_KNOWN if api_key == FIRST_API_KEY else UNKNOWN, CHALLENGE)
+        raise RequestRefused(401, "no project has this API key", CHALLENGE)
     call.owner = project
     project.masking.api_key = api_key
     return project

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from secrets import token_bytes
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -82,15 +83,15 @@ class RefusedCalls:
 
     def __init__(self, real: RealTime) -> None:
         self._real = real
-        self._calls: deque[tuple[float, str]] = deque(maxlen=REFUSED_MAX)
+        self._calls: deque[tuple[datetime, str]] = deque(maxlen=REFUSED_MAX)
 
     def add(self, sentence: str) -> None:
         """Add a call that was just refused."""
-        self._calls.append((self._real.monotonic_seconds(), sentence))
+        self._calls.append((self._real.wall_now(), sentence))
 
-    def since(self, seconds: float) -> list[str]:
-        """Return the calls since this monotonic time, oldest first."""
-        return [sentence for at_seconds, sentence in list(self._calls) if at_seconds >= seconds]
+    def since(self, moment: datetime) -> list[str]:
+        """Return the calls since this real time, oldest first."""
+        return [sentence for at, sentence in list(self._calls) if at >= moment]
 
 
 class MakeApp(Protocol):

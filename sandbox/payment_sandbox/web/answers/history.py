@@ -159,15 +159,15 @@ NOTHING_CAME: Final = (
     " a hard-coded address",
     "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
 )
-REFUSED: Final = "calls without the key of any project, since this project started:"
+ELSEWHERE: Final = "calls without a key of a test's project, since this project started:"
 WRONG_KEY: Final = "    Give the shop's client the key of this project."
-REFUSED_SHOWN_MAX: Final = 5
+ELSEWHERE_SHOWN_MAX: Final = 5
 
 
-def report(project: Project, order_id: str | None = None, refused: Sequence[str] = ()) -> str:
+def report(project: Project, order_id: str | None = None, elsewhere: Sequence[str] = ()) -> str:
     """Format the history of an order with its refunds, or of the project, and the findings of the review.
 
-    Causes come before their effects. ``refused`` are calls without a project, perhaps with a wrong key; they
+    Causes come before their effects. ``elsewhere`` are calls without a project or with another key; they
     may come from other tests on the same server.
 
     Raises:
@@ -176,17 +176,19 @@ def report(project: Project, order_id: str | None = None, refused: Sequence[str]
     epoch = project.epoch
     items = history(epoch, order_id)
     lines = [f"sandbox time is {epoch.now().isoformat()}, scenario {epoch.state.scenario.name}"]
-    lines += _happenings(project, items) if items or order_id is not None else () if refused else NOTHING_CAME
-    lines += _refused_lines(refused) if order_id is None else ()
+    lines += (
+        _happenings(project, items) if items or order_id is not None else () if elsewhere else NOTHING_CAME
+    )
+    lines += _elsewhere_lines(elsewhere) if order_id is None else ()
     orders = {None, *(item.order_id for item in items)}
     shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
     return "\n".join(chain(lines, *map(_finding_lines, shown)))
 
 
-def _refused_lines(refused: Sequence[str]) -> Iterator[str]:
-    if refused:
-        yield REFUSED
-        yield from (f"    {sentence}" for sentence in refused[-REFUSED_SHOWN_MAX:])
+def _elsewhere_lines(elsewhere: Sequence[str]) -> Iterator[str]:
+    if elsewhere:
+        yield ELSEWHERE
+        yield from (f"    {sentence}" for sentence in elsewhere[-ELSEWHERE_SHOWN_MAX:])
         yield WRONG_KEY
 
 

@@ -13,7 +13,7 @@ from payment_sandbox.operations.choose_scenario import choose_scenario, file_sch
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import Finding, review
+from payment_sandbox.operations.review import Finding, begin_of, review
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
@@ -21,6 +21,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import PerformedAction, as_plain
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import qr_page_url
@@ -100,8 +101,19 @@ def get_timeline(call: Call) -> Response:
 )
 def get_report(call: Call) -> Response:
     """Get the timeline and the findings of the review as text, for the report of a failed test."""
-    refused = call.site.refused.since(call.project.loaded_at_seconds)
-    return json_answer({"text": report(call.project, call.request.args.get("order_id"), refused)})
+    elsewhere = [*call.site.refused.since(call.project.loaded_at), *_with_first_key(call)]
+    return json_answer({"text": report(call.project, call.request.args.get("order_id"), elsewhere)})
+
+
+def _with_first_key(call: Call) -> list[str]:
+    """List the calls with the key of the first project, if none came with the key of this project."""
+    own, first = call.project, call.site.registry.find(FIRST_API_KEY)
+    if first in (None, own) or own.epoch.journal.unmasked():
+        return []
+    return [
+        f"{entry.method} {entry.path} -> {entry.status}: with {FIRST_API_KEY}, the key of the first project"
+        for entry in first.epoch.journal.entries(lambda entry: begin_of(entry) >= own.loaded_at)
+    ]
 
 
 @route(
