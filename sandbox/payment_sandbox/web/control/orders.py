@@ -101,7 +101,10 @@ def get_timeline(call: Call) -> Response:
 )
 def get_report(call: Call) -> Response:
     """Get the timeline and the findings of the review as text, for the report of a failed test."""
-    elsewhere = [*call.site.refused.since(call.project.loaded_at), *_with_first_key(call)]
+    is_guarded = call.site.control_token is not None  # so its teams may not see each other's calls
+    elsewhere = (
+        [] if is_guarded else [*call.site.refused.since(call.project.loaded_at), *_with_first_key(call)]
+    )
     return json_answer({"text": report(call.project, call.request.args.get("order_id"), elsewhere)})
 
 
