@@ -50,7 +50,7 @@ class ServiceAnswer(NamedTuple):
     def summary(self) -> str:
         """The status and error type, as text."""
         error = self.at("error.type")
-        return f"answered {self.status}{'' if error is MISSING else f' {error}'}"
+        return f"{self.status}{'' if error is MISSING else f' {error}'}"
 
     @property
     def call(self) -> str:
@@ -79,7 +79,7 @@ def value_at(data: Any, place: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Replace ``MISSING`` by None."""
+    """Replace ``MISSING`` with None."""
     return None if value is MISSING else value
 
 

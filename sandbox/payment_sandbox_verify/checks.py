@@ -18,7 +18,7 @@ class CannotTell(Exception):
 
 
 class NotVerified(Exception):
-    """The service cannot be verified at all; the text is the reason."""
+    """The service cannot be verified at all; the message is the reason."""
 
 
 class Check(NamedTuple):

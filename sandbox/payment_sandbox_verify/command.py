@@ -70,12 +70,14 @@ method_names = click.option(
     "--test", "is_test", is_flag=True, help="The server is in test mode, but its orders have no flag for it."
 )
 @click.option(
-    "--rate", type=SecondsOption(0.1, 1000), help="The most calls per second: 5, or no limit on this machine."
+    "--rate",
+    type=SecondsOption(0.1, 1000),
+    help="Maximum calls per second; 5 by default, unlimited for a server on this machine.",
 )
 @click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser where a program cannot pay.")
 @click.option("--webhook-url", help="The public URL at which the server reaches this machine with webhooks.")
 @click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free port.")
-@click.option("--patient", is_flag=True, help="Wait for retried webhooks, too: half an hour more.")
+@click.option("--patient", is_flag=True, help="Also wait for webhook retries, which takes another half hour.")
 @click.option("--ca", type=a_file, help="File of the certificates to trust for https.")
 @method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
@@ -127,7 +129,7 @@ def _is_live(service: "Service", *, is_test: bool, yes_live: bool) -> bool:
         fail(f"the orders of {service.url} have no flag for test mode: add --test, or --yes-live")
     live = not is_test if told is None else told
     if live and not yes_live:
-        fail(f"{service.url} makes no test orders; to continue in live mode, add --yes-live")
+        fail(f"{service.url} does not create test orders; to continue in live mode, add --yes-live")
     return live
 
 
@@ -155,7 +157,7 @@ def _clean_up(service: "Service") -> NoReturn:
     remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
     say(f"{count - len(remaining)} of {count} orders are cleaned up")
     if service.made.is_unsure:
-        say(f"one more may be left: a run ended before the server answered; its description is {MARK!r}")
+        say(f"one more may remain: a run stopped before the server answered; its description is {MARK!r}")
     for order_id, left in remaining.items():
         say(f"{order_id}: {left}")
     sys.exit(1 if remaining else 0)

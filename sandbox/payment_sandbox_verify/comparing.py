@@ -83,7 +83,7 @@ def _shown_to_copy(
     """Return the settings that cause no new difference, and the results of a sandbox with them.
 
     If all settings together make another rule differ, or change an answer that agreed with the service,
-    they are tried one after the other.
+    they are tried one at a time.
     """
     settings = {**offered, **aliases}
     copy = _verified_with(settings)
@@ -167,7 +167,7 @@ def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names |
 
 
 def _copied_recording(recorded: Sequence[RecordedCall], settings: Mapping[str, Any]) -> frozenset[str]:
-    """Return the rules in which a sandbox with the settings differs no longer from the recording."""
+    """Return the rules in which a sandbox with the settings no longer differs from the recording."""
     with model({**settings_at_start(recorded), **settings}) as own:
         mirror = Mirror(own.service, own.client)
         still = _differing(mirror.play(recorded))

@@ -1,4 +1,4 @@
-"""HTTP calls with limits of time and size, as a server under verification may send anything."""
+"""HTTP calls with time and size limits, since a server under verification may send anything."""
 
 from collections.abc import Mapping
 from queue import Empty, SimpleQueue
@@ -21,7 +21,7 @@ Fetched: TypeAlias = "tuple[requests.Response, bytes]"
 
 
 class Unanswered(Exception):
-    """A call got no usable answer; the text is the reason."""
+    """A call got no usable answer; the message is the reason."""
 
 
 class Unusable(Unanswered):

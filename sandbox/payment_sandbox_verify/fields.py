@@ -94,7 +94,7 @@ RECORDS: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the calls
 REFUND_RECORD: Final = "SET-48"
 OF_REFUNDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
 EMPTY: Final[tuple[Any, ...]] = (MISSING, "", [], {})
-NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! answered| refused)|has)\b")  # in texts of checks
+NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! refused)|has|returned)\b")  # in messages of checks
 STATES: Final = ("status", "transactions[0].status")
 
 
@@ -119,7 +119,7 @@ class Leaf(NamedTuple):
         if there == here:
             return None
         if here is None:
-            return f"{self.place} is there, where the sandbox has nothing: {shown(self.there)}"
+            return f"{self.place} is present, but not in the sandbox: {shown(self.there)}"
         return f"{self.place} is {shown(self.there)}, not {here}"
 
     @property

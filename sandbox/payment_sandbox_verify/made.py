@@ -1,4 +1,4 @@
-"""The file of orders that verifications created; a later run can clean up the remaining ones."""
+"""The file that lists the orders created by verification runs, so that a later run can clean them up."""
 
 import json
 from pathlib import Path

@@ -92,7 +92,7 @@ class FormPayer:
         return self._ask("GET", url)[0]
 
     def pay(self, url: str, what: str) -> str | None:
-        """Press ``pay`` on one page after the other, including a page of 3-D Secure.
+        """Press ``pay`` on each page in turn, including a 3-D Secure page.
 
         On a hosted page that lists methods, choose the card first.
 
@@ -106,7 +106,7 @@ class FormPayer:
         return self._press(url, CANCEL)
 
     def steps(self, url: str, name: str, value: str) -> Iterator[None]:
-        """Choose a value on a page, press ``pay`` there and on each further page, and yield after each.
+        """Choose a value on a page, press ``pay`` there and on each following page, and yield after each.
 
         Raises:
             CannotTell: the page has no such choice.

@@ -39,7 +39,7 @@ class Reported(NamedTuple):
 
 
 class Consequences(CannotTell):
-    """A differing rule prevents later checks; the text describes the difference."""
+    """A differing rule prevents later checks; the message describes the difference."""
 
     def __init__(self, rule: str, how: str) -> None:
         super().__init__(f"{rule} differs, and hides it: {how}")
@@ -80,7 +80,7 @@ def _asked(each: Probe, service: Service) -> Iterator[Check | Reported]:
     """Run one probe, and report its unchecked rules."""
     service.begin(each.name)
     reached: set[str] = set()
-    why, because = "the probe did not get that far", ""
+    why, because = "the probe stopped before this check", ""
     try:
         for check in each.run(service):
             reached.add(check.rule)

@@ -181,7 +181,7 @@ class Mirror:
         self._scan(theirs)
         unknown = self._unknown(theirs)
         if unknown is not None:
-            self.skipped.append(f"{theirs.call}: {unknown} was made before the recording")
+            self.skipped.append(f"{theirs.call}: {unknown} was created before the recording")
             return
         self._pass_time(recorded.at)
         self._follow(theirs)
@@ -228,7 +228,7 @@ class Mirror:
         self._now = at if self._now is None else max(at, self._now)
 
     def _choose_bank(self, sent: Any) -> None:
-        """Replace the bank by one of the sandbox, which has a different list."""
+        """Replace the bank with one from the sandbox's own list."""
         details = _details(sent)
         if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
             details["issuer_id"] = self._service.issuer
@@ -286,7 +286,7 @@ class Mirror:
                 return
 
     def _translated(self, value: Any) -> Any:
-        """Replace the recorded identifiers in a value by those of the sandbox."""
+        """Replace the recorded identifiers in a value with the sandbox's."""
         if isinstance(value, str):
             if value in self._ids:
                 return self._ids[value]
@@ -305,7 +305,9 @@ class Mirror:
             yield from self._compared_values(theirs, ours)
             return
         rule = ours.headers.get(EXPLAIN, "").partition(" ")[0] or call
-        how = f"{theirs.call}: {theirs.summary}, the sandbox {ours.summary}: {ours.at('error.value')}"
+        how = (
+            f"{theirs.call}: {theirs.summary}, the sandbox returned {ours.summary}: {ours.at('error.value')}"
+        )
         is_so = theirs.is_success == ours.is_success
         yield Check(rule, is_so, "" if is_so else how, theirs)
         if is_so:

@@ -94,15 +94,15 @@ class Payer(Protocol):
         ...
 
     def pay(self, url: str, what: str) -> str | None:
-        """Pay at a page; return the URL to which the customer returned, or None if it is unknown.
+        """Pay on a page; return the URL to which the customer returned, or None if it is unknown.
 
         Raises:
-            CannotTell: paying at the page is impossible.
+            CannotTell: the page cannot be paid on.
         """
         ...
 
     def cancel(self, url: str, what: str) -> str | None:
-        """Cancel at a page; the result and errors are those of ``pay``."""
+        """Cancel on a page; the result and errors are those of ``pay``."""
         ...
 
     def steps(self, url: str, name: str, value: str) -> Iterator[None]:
@@ -114,7 +114,7 @@ class Payer(Protocol):
         ...
 
     def choose(self, url: str, method: str) -> None:
-        """Choose a method at a hosted page.
+        """Choose a method on a hosted page.
 
         Raises:
             CannotTell: the page does not offer the method.
@@ -251,7 +251,7 @@ class Service:
             CannotTell: all retries failed.
             NotVerified: the calls before it got no answer either.
         """
-        tries, problem = self._tries, "it has not answered for too long"
+        tries, problem = self._tries, "it has been unresponsive for too long"
         for number in range(tries):
             self._wait()
             seconds, begun = 0.0, monotonic_seconds()
@@ -277,7 +277,7 @@ class Service:
 
     @property
     def _tries(self) -> int:
-        """The number of tries of a call: 1 after many failed calls, and 0 if the service hangs."""
+        """The number of attempts per call: 1 after many failed calls, and 0 if the service hangs."""
         if self._has_hung:
             return 0
         return 1 if self._failed >= FAILED_MAX else TRIES

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OWN: Final = "the rule is about the control API of the sandbox, not about the service"
 WHY: Final[Mapping[str, str]] = {
-    "needs a shop without a server, or the address in the project's settings": "HOOK-03 SET-56 SET-59",
+    "needs a shop that runs no server, or its address in the project's settings": "HOOK-03 SET-56 SET-59",
     "needs a bank transfer that arrives, or fails to arrive": "HOOK-13 SEPA-02 SEPA-04 SET-62",
     "needs a customer whom the screening declines or defers": (
         "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"
@@ -35,10 +35,10 @@ WHY: Final[Mapping[str, str]] = {
     "needs a person to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
     "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
     "needs a card of each kind, typed by a person": "CARD-02 CARD-08 GEN-02 SET-18 SET-28",
-    "needs an account with other rights": "CARD-09 FLOW-10 FLOW-11 SET-13",
-    "needs another setting of the sandbox": "SET-23 SET-39 SET-60 SET-63",
+    "needs an account with different permissions": "CARD-09 FLOW-10 FLOW-11 SET-13",
+    "needs a different sandbox setting": "SET-23 SET-39 SET-60 SET-63",
     "needs days or years to pass": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
-    "needs a service that knows the header": "SET-71",
+    "needs a service that supports the header": "SET-71",
     "is about the sandbox's ledger": "SET-70",
 }
 PREFIXES: Final = ("CTL-", "SCN-")
@@ -92,10 +92,12 @@ def is_live(service: Service) -> bool | None:
     if order.status == UNAUTHORIZED:
         raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
     if not order.is_success:
-        raise NotVerified(f"POST /v1/orders/ is {order.summary}, so this may not be a server of this API")
+        raise NotVerified(
+            f"POST /v1/orders/ returned {order.summary}, so this may not be a server of this API"
+        )
     if not all(isinstance(order.at(name), str) for name in OF_EVERY_ORDER):
         raise NotVerified(
-            f"POST /v1/orders/ is {order.summary}, but with no order that has {' and '.join(OF_EVERY_ORDER)}:"
+            f"POST /v1/orders/ returned {order.summary}, but no order with {' and '.join(OF_EVERY_ORDER)}:"
             " this may not be a server of this API"
         )
     flags = order.at("flags")

@@ -40,7 +40,7 @@ def test_the_sandbox_agrees_with_itself() -> None:
     [
         ({"when": {"attempt": 2}, "then": {"drop": True}}, {"HOOK-10"}, "was not retried"),
         ({"when": {"attempt": 3}, "then": {"drop": True}}, {"HOOK-09"}, "was not retried"),
-        ({"when": {"attempt": 6}, "then": {"drop": True}}, {"HOOK-12"}, "came 5 times, not ten"),
+        ({"when": {"attempt": 6}, "then": {"drop": True}}, {"HOOK-12"}, "was attempted 5 times, not ten"),
         ({"when": {"attempt": 4}, "then": {"delay": "PT25S"}}, {"HOOK-11", "LIM-06"}, "are 145 s apart"),
         ({"then": {"duplicate": 2}}, {"HOOK-11", "LIM-06", "SET-58"}, "are 5 s apart"),
     ],

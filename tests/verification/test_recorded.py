@@ -193,7 +193,7 @@ def test_orders_of_before_the_recording_are_left_out(tmp_path: Path) -> None:
 
     found = compare_recorded(read_har(recorded(tmp_path / "shop.har", do=do)), "shop.har")
     assert len(found.skipped) == 1
-    assert found.skipped[0].endswith("was made before the recording")
+    assert found.skipped[0].endswith("was created before the recording")
     assert found.differing == []
 
 

@@ -164,7 +164,7 @@ def with_refund(order: Order, index: int, refund: Refund) -> Order:
 
 
 def deliver(webhook: Webhook, is_reachable: bool) -> Webhook:
-    """Try a delivery; failures are retried up to ten tries in sum (HOOK-09, HOOK-10, HOOK-12)."""
+    """Attempt a delivery; failures are retried, up to ten attempts in total (HOOK-09, HOOK-10, HOOK-12)."""
     attempts = webhook.attempts + 1
     failed = "failed" if attempts == DELIVERIES else "pending"
     return replace(webhook, attempts=attempts, state="delivered" if is_reachable else failed)

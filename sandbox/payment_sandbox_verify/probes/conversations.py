@@ -50,7 +50,7 @@ def credentials(service: Service) -> Checks:
             yield from refused(rule, answer, 401, "Unauthorized")
             yield holds("SET-02", "WWW-Authenticate" in answer.headers, "a 401 has no WWW-Authenticate")
     answer = service.call("GET", place, password="ignored")
-    yield holds("SET-02", answer.status != 401, f"a call with a password beside the key is {answer.summary}")
+    yield holds("SET-02", answer.status != 401, f"a call with a key and a password returned {answer.summary}")
 
 
 @probe("SET-03", "SET-04", "SET-05", "IDR-01")
@@ -70,7 +70,7 @@ def errors(service: Service) -> Checks:
 
 @probe("SET-08", "SET-09", "SET-01", "VER-01", "VER-02")
 def calls_that_lead_nowhere(service: Service) -> Checks:
-    """Calls of unknown orders, paths or methods, with wrong media types, or malformed or large bodies."""
+    """Calls to unknown orders, paths or methods, or with wrong media types, malformed or oversized bodies."""
     order = service.order()
     place = f"{ORDERS}{order.at('id')}"
     for path in (f"{ORDERS}{NOBODY}/", f"{ORDERS}nobody/", "/v1/no-such-path/"):
@@ -92,10 +92,10 @@ def calls_that_lead_nowhere(service: Service) -> Checks:
     for path in ("/orders/", "/v2/orders/"):
         yield from refused("VER-02", service.call("POST", path, LEAST), 404)
     for answer in (service.call("GET", place), service.call("GET", f"{place}/")):
-        yield holds("SET-01", answer.status == 200, f"{answer.call} is {answer.summary}")
-        yield holds("VER-01", answer.status < 400, f"{answer.call} is {answer.summary}")
+        yield holds("SET-01", answer.status == 200, f"{answer.call} returned {answer.summary}")
+        yield holds("VER-01", answer.status < 400, f"{answer.call} returned {answer.summary}")
     answer = service.call("POST", ORDERS.rstrip("/"), {**LEAST, "description": MARK})
-    yield holds("SET-01", answer.is_success, f"{answer.call} is {answer.summary}")
+    yield holds("SET-01", answer.is_success, f"{answer.call} returned {answer.summary}")
 
 
 @probe("SET-12", "SET-14", "SET-15", "SET-16")
@@ -111,7 +111,7 @@ def unknown_fields(service: Service) -> Checks:
     yield holds("SET-12", not ignored or not unnamed, f"{IGNORED} is {ignored!r}, without {unnamed}")
     more = {**CUSTOMER, "postal_code": "1000 AA", "housenumber": "1", "first_name": None}
     answer = service.create(customer=more)
-    yield holds("SET-16", answer.is_success, f"more keys of a customer are {answer.summary}")
+    yield holds("SET-16", answer.is_success, f"additional fields of a customer returned {answer.summary}")
     if answer.is_success:
         is_absent = answer.at("customer.first_name") in (MISSING, None)
         yield holds("SET-15", is_absent, "a null name is returned")
@@ -128,7 +128,7 @@ def what_is_not_limited(service: Service) -> Checks:
         ("SET-31", {"amount": 1001, "order_lines": LINES}),
     ):
         answer = service.create(**sent)
-        yield holds(rule, answer.is_success, f"{' and '.join(sent)} is {answer.summary}")
+        yield holds(rule, answer.is_success, f"{' and '.join(sent)} returned {answer.summary}")
 
 
 @probe("LINE-02")
@@ -137,7 +137,7 @@ def lines_that_give(service: Service) -> Checks:
     for kind in ("discount", "gift_card", "store_credit"):
         answer = service.create(order_lines=[LINES[0], {**LINES[1], "type": kind, "amount": -250}])
         if answer.is_success or service.create(order_lines=[{**LINES[0], "type": kind}]).is_success:
-            yield holds("LINE-02", answer.is_success, f"a negative {kind} is {answer.summary}")
+            yield holds("LINE-02", answer.is_success, f"a negative {kind} returned {answer.summary}")
     yield from refused(
         "LINE-02", service.create(order_lines=[{**LINES[0], "amount": -250}]), 400, "ValidationError"
     )
@@ -153,19 +153,23 @@ def reads(service: Service) -> Checks:
     etag = service.call("GET", place).headers.get("ETag", "")
     for tags in (etag or '"x"', f'"x", {etag}', f"W/{etag}"):
         again = service.call("GET", place, headers={"If-None-Match": tags})
-        yield holds("SET-34", again.status == 304, f"a read with If-None-Match {tags} is {again.summary}")
+        yield holds(
+            "SET-34", again.status == 304, f"a read with If-None-Match {tags} returned {again.summary}"
+        )
     service.call("PUT", place, {"description": "Changed by a probe"})
     later = service.call("GET", place, headers={"If-None-Match": etag or '"x"'})
-    yield holds("SET-34", later.status == 200, f"a read with an old If-None-Match is {later.summary}")
+    yield holds(
+        "SET-34", later.status == 200, f"a read with an outdated If-None-Match returned {later.summary}"
+    )
 
 
 @probe("SET-54", "END-17")
 def lists(service: Service) -> Checks:
     """The service lists the enabled methods, and the banks."""
     answer = service.call("GET", "/v1/merchants/self/projects/self/currencies/")
-    yield holds("SET-54", answer.is_success, f"{answer.call} is {answer.summary}")
+    yield holds("SET-54", answer.is_success, f"{answer.call} returned {answer.summary}")
     answer = service.call("GET", "/v1/bank-redirect-nl/issuers/")
-    yield holds("END-17", answer.is_success, f"{answer.call} is {answer.summary}")
+    yield holds("END-17", answer.is_success, f"{answer.call} returned {answer.summary}")
 
 
 METHOD: Final = "transactions[0].payment_method"
@@ -191,7 +195,7 @@ def allow_lists(service: Service) -> Checks:
     sent = {"amount": LINES_TOTAL, "customer": CUSTOMER, "order_lines": LINES}
     for rule, method in (("FLOW-12", PAY_LATER), ("FLOW-13", INVOICE)):
         answer = service.create(payment_methods=[method], **sent)
-        yield holds(rule, answer.is_success, f"payment_methods of {method} is {answer.summary}")
+        yield holds(rule, answer.is_success, f"payment_methods of {method} returned {answer.summary}")
     for rule, method, needed in (
         ("PLA-01", PAY_LATER, "order_lines"),
         ("INV-01", INVOICE, "order_lines"),
@@ -211,7 +215,7 @@ def captures_in_full(service: Service) -> Checks:
     ):
         order = service.with_lines(INVOICE)
         answer = service.take(order, "captures/", body, content=content)
-        yield holds("SET-10", answer.is_success, f"a capture with {words} is {answer.summary}")
+        yield holds("SET-10", answer.is_success, f"a capture with {words} returned {answer.summary}")
 
 
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
@@ -248,7 +252,7 @@ def choices(service: Service) -> Checks:
             payment_methods=[method], amount=LINES_TOTAL, customer=CUSTOMER, order_lines=LINES
         )
         if alone.is_success and method in service.visit(alone).buttons:
-            how = f"the page offers {method} only to orders that list it"
+            how = f"the page offers {method} only for orders that list it"
             yield holds("ORD-14", method in everything, how)
     for listed in ([CARD], [WALLET_WEB, CARD]):
         narrowed = _known(service.visit(service.order(payment_methods=listed)).buttons)
@@ -287,13 +291,13 @@ def _code(service: Service) -> ServiceAnswer:
     body = {**LEAST, "description": MARK, "webhook_url": WEBHOOK_URL}
     answer = service.call("POST", CODES, body)
     if not answer.is_success:
-        raise CannotTell(f"a QR request is {answer.summary}: {answer.at('error.value')}")
+        raise CannotTell(f"a QR request returned {answer.summary}: {answer.at('error.value')}")
     return answer
 
 
 @probe("QR-12", "QR-15", "QR-19", "LIM-03", "LIM-04", "QR-01", "QR-05")
 def defaults_of_codes(service: Service) -> Checks:
-    """A code made with only an amount is for one payment, 200 pixels wide, and expires in a year."""
+    """A code created with only an amount is for one payment, 200 pixels wide, and expires in a year."""
     code = _code(service)
     amount = str(code.at("amount"))
     yield holds("QR-01", amount in ("10.00", "10.0"), f"amount is {amount!r}, not '10.00'")

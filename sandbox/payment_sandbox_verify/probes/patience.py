@@ -18,7 +18,7 @@ SLOW_SECONDS: Final = 7.0
 
 @probe("HOOK-09", "HOOK-10", "HOOK-11", "HOOK-12", "LIM-06", spends=True)
 def of_a_shop_that_fails(service: Service) -> Checks:
-    """The service tries a webhook ten times, two minutes apart, if the shop answers with 4xx or 5xx."""
+    """The service attempts a webhook ten times, two minutes apart, if the shop answers with 4xx or 5xx."""
     order = _told(service, 503, 404, 500)
     waited = list(_waits(service, order))
     came = len(waited) + 1
@@ -27,11 +27,11 @@ def of_a_shop_that_fails(service: Service) -> Checks:
         yield holds("HOOK-09", came > 2, "a webhook that was answered with 404 was not retried")
     if came > 2:
         for rule in ("HOOK-12", "LIM-06"):
-            yield holds(rule, came == DELIVERIES, f"a webhook came {came} times, not ten")
+            yield holds(rule, came == DELIVERIES, f"a webhook was attempted {came} times, not ten")
     for seconds in waited:
         for rule in ("HOOK-11", "LIM-06"):
             is_so = abs(seconds - APART_SECONDS) <= MARGIN_SECONDS
-            yield holds(rule, is_so, f"tries are {seconds} s apart, not two minutes")
+            yield holds(rule, is_so, f"attempts are {seconds} s apart, not two minutes")
 
 
 def _waits(service: Service, order: ServiceAnswer) -> Iterator[int]:
@@ -48,7 +48,7 @@ def of_a_shop_that_is_slow(service: Service) -> Checks:
     """An answer after more than five seconds counts as a failure, so the webhook is retried."""
     order = _told(service, 200, delay_seconds=SLOW_SECONDS)
     again = _until_next(service, order, 2)
-    yield holds("SET-57", again is not None, f"an answer after {SLOW_SECONDS:g} s is taken")
+    yield holds("SET-57", again is not None, f"an answer after {SLOW_SECONDS:g} s is accepted")
 
 
 @probe("SET-58", spends=True)

@@ -151,7 +151,7 @@ def with_value(body: Json, place: str, value: object) -> Json:
 
 
 def _values(service: Service, path: str, base: Json, group: Sequence[Field]) -> Checks:
-    """Send each right value at least once, several fields at a time, and each wrong value alone."""
+    """Send each valid value at least once, several fields at a time, and each invalid value on its own."""
     for number in range(max(len(field.right) for field in group)):
         chosen = [(field, field.right[number % len(field.right)]) for field in group if field.right]
         body = dict(base)
@@ -175,7 +175,7 @@ def _refused(field: Field, answer: ServiceAnswer) -> Checks:
 
 
 def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Send one by one the values that are refused together.
+    """Send the values that are refused together one at a time.
 
     Raises:
         CannotTell: each is accepted on its own.
@@ -185,7 +185,7 @@ def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Fi
         answer = service.call("POST", path, with_value(base, field.place, value))
         if not answer.is_success:
             is_clear = True
-            how = f"{field.place} of {shown(value)} is {answer.summary}"
+            how = f"{field.place} of {shown(value)} returned {answer.summary}"
             yield from (Check(rule, False, how, answer) for rule in field.rules.split())
     if not is_clear:
         raise CannotTell(f"{path} refuses a combination of values, but accepts each on its own")
@@ -208,7 +208,7 @@ def _echoed(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, obj
 
 def _customer(answer: ServiceAnswer) -> Checks:
     missing = sorted(key for key in CUSTOMER if answer.at(f"customer.{key}") is MISSING)
-    how = f"{answer.method}: the customer is answered without {', '.join(missing)}"
+    how = f"{answer.method}: the customer in the response lacks {', '.join(missing)}"
     yield holds("SET-25", not missing, how)
     yield Check("CUS-13", True)
 
@@ -217,14 +217,14 @@ def _same(rules: str, answer: ServiceAnswer, place: str, sent: object) -> Iterat
     value = answer.at(place)
     how = f"{place} is {shown(value)}, not {shown(sent)}"
     if isinstance(value, str) and isinstance(sent, str) and sent.startswith(value):
-        how = f"{place} is cut after {len(value)} of {len(sent)} characters"
+        how = f"{place} is truncated to {len(value)} of {len(sent)} characters"
     for rule in rules.split():
         yield holds(rule, value == sent, f"{answer.method}: {how}")
 
 
 @probe("SET-51", "SET-52")
 def changes(service: Service) -> Checks:
-    """Reads return the values changed by PUT, and PUT refuses wrong values, too."""
+    """Reads return the values changed by PUT, and PUT also refuses invalid values."""
     fields = [field for field in OF_ORDERS if field.changes]
     order = service.order(**_with_all(fields, 0))
     place = f"{ORDERS}{order.at('id')}/"
@@ -255,7 +255,7 @@ def whole_orders(service: Service) -> Checks:
     read = service.read(service.order(**_with_all(fields, 0)))
     whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
     answer = service.call("PUT", f"{ORDERS}{read.at('id')}/", whole)
-    yield holds("SET-53", answer.status == 200, f"PUT of an order as it was read is {answer.summary}")
+    yield holds("SET-53", answer.status == 200, f"PUT of an unchanged order returned {answer.summary}")
     ignored = answer.headers.get(IGNORED, "")
     is_named = not ignored or {"status", "merchant_id"} <= set(re.findall(r"[\w.]+", ignored))
     yield holds("SET-53", is_named, f"of status and merchant_id, {IGNORED} names {ignored!r}")
@@ -264,7 +264,7 @@ def whole_orders(service: Service) -> Checks:
 
 
 def _with_all(fields: Sequence[Field], number: int) -> Json:
-    """Return an order with the nth right value of each field."""
+    """Return an order with the nth valid value of each field."""
     body: Json = dict(WITH_ALL)
     for field in fields:
         body = with_value(body, field.place, field.right[number])
@@ -272,11 +272,11 @@ def _with_all(fields: Sequence[Field], number: int) -> Json:
 
 
 def _alone(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Change one by one the fields that are refused together."""
+    """Change the fields that are refused together one at a time."""
     for field, value in chosen:
         if "." not in field.place:
             answer = service.call("PUT", place, {field.place: value})
-            yield holds(field.changes, answer.is_success, f"PUT of {field.place} is {answer.summary}")
+            yield holds(field.changes, answer.is_success, f"PUT of {field.place} returned {answer.summary}")
 
 
 def _kept(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field, object]]) -> Checks:

@@ -1,4 +1,4 @@
-"""Compares a server with the model: every answer, and the reads afterwards."""
+"""Compares a server with the model: every answer, and the later reads."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -92,11 +92,11 @@ def views_differ(expected: Json, seen: ServiceAnswer) -> Iterator[Misread]:
 def _presence_differs(expected: Json, seen: ServiceAnswer) -> Iterator[Misread]:
     for name in PRESENT:
         if name in expected and (plain(seen.at(name)) is not None) != expected[name]:
-            yield Misread(name, f"{name} is {'missing' if expected[name] else 'there'}")
+            yield Misread(name, f"{name} is {'missing' if expected[name] else 'present'}")
     flags = seen.at("flags")
     for name, is_there in expected["flags"].items() if isinstance(flags, list) else ():
         if (name in flags) != is_there:
-            yield Misread("flags", f"the flag {name} is {'missing' if is_there else 'there'}")
+            yield Misread("flags", f"the flag {name} is {'missing' if is_there else 'present'}")
 
 
 def _attempts_differ(expected: Sequence[Json], seen: ServiceAnswer) -> Iterator[Misread]:
@@ -162,7 +162,7 @@ class Judge:
         self._seen: dict[str, tuple[ServiceAnswer, Order]] = {}
 
     def do(self, call: Call, *, reads: bool = True) -> list[Disagreeing]:
-        """Make a call; report where the answer and the reads afterwards differ from the model.
+        """Make a call; report where the answer and the later reads differ from the model.
 
         Without ``reads``, no reads follow a correctly refused call. After a wrong entity tag, calls are sent
         without tags.
@@ -247,7 +247,7 @@ class Judge:
         A difference in the state is reported alone, as it explains all others.
         """
         if not answer.is_success:
-            yield Disagreeing(("END-03",), f"{answer.call} is {answer.summary}", True)
+            yield Disagreeing(("END-03",), f"{answer.call} returned {answer.summary}", True)
             return
         expected = read_order(outcome.shop, number)
         known = number < len(self.shop.orders)
@@ -320,11 +320,15 @@ def misanswered(outcome: Outcome, answer: ServiceAnswer, call: Call) -> Iterator
     """Report a correct success or refusal that has the wrong status or error type."""
     if answer.is_success:
         first = {Create: ("END-02",), Cancel: ("SET-50",)}.get(type(call), ())
-        yield Disagreeing((*first, "SET-07"), f"{answer.call} is {answer.summary}, not {outcome.status}")
+        yield Disagreeing(
+            (*first, "SET-07"), f"{answer.call} returned {answer.summary}, not {outcome.status}"
+        )
         return
     if answer.status != outcome.status:
         rule = RULE_OF_STATUS.get(outcome.status, STATUSES_RULE)
-        yield Disagreeing((rule,), f"{answer.call} is {answer.summary}, not {outcome.status}", False, answer)
+        yield Disagreeing(
+            (rule,), f"{answer.call} returned {answer.summary}, not {outcome.status}", False, answer
+        )
     elif outcome.type:
         how = f"{answer.call}: the error's type is {shown(answer.at('error.type'))}, not {outcome.type!r}"
         yield Disagreeing(("SET-04",), how, False, answer)
@@ -390,7 +394,7 @@ def _unnoted(old: Json, new: Json) -> str:
     if not isinstance(earlier, list) or not isinstance(later, list):
         return ""
     if later[: len(earlier)] != earlier:
-        return "loses or changes earlier ones"
+        return "lose or change earlier ones"
     was, now = old.get("status"), new.get("status")
     is_noted = was == now or [event.get("event") for event in later[len(earlier) :]][-1:] == [now]
-    return "" if is_noted else f"says nothing of the change from {shown(was)} to {shown(now)}"
+    return "" if is_noted else f"do not record the change from {shown(was)} to {shown(now)}"

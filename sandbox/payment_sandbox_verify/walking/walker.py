@@ -118,13 +118,13 @@ class Walker:
         self._told += list(_told(driver, judge.shop))
 
     def _stuck(self, service: Service, judge: Judge) -> Checks:
-        """Report modification times that ignore changes of status, unless the service's clock is frozen."""
+        """Report modification times that ignore status changes, unless the service's clock is frozen."""
         self._created |= {answer.at("created") for answer in service.answers if answer.path == ORDERS}
         if len(self._created - {MISSING}) > 1:
             yield from (holds(rule, False, STUCK) for rule in sorted(judge.stuck))
 
     def _webhooks(self, service: Service) -> Checks:
-        """Check the webhooks of every order: one for each change of its status."""
+        """Check the webhooks of every order: one for each status change."""
         patience = WEBHOOK_SECONDS if service.webhook_url else 0.0
         missing = []
         for told in self._told:
@@ -144,7 +144,7 @@ class Walker:
         for told in self._told:
             more = service.webhook_of(told.id, nth=told.changes + 1, within_seconds=quiet)
             quiet = 0.0
-            how = f"{told.changes + 1} webhooks came for {told.changes} changes"
+            how = f"{told.changes + 1} webhooks arrived for {told.changes} changes"
             how += f" of an order that is {told.status}"
             yield holds("HOOK-02" if told.changes else "SET-55", more is None, how)
 
@@ -154,7 +154,7 @@ def _heard(service: Service, told: Told) -> Checks:
     for nth in range(1, told.changes + 1):
         webhook = service.webhook_of(told.id, nth=nth, within_seconds=0)
         if webhook is None:
-            how = f"{nth - 1} of {told.changes} webhooks came for an order that is {told.status}"
+            how = f"{nth - 1} of {told.changes} webhooks arrived for an order that is {told.status}"
             yield holds("SET-55" if told.changes == 1 else "HOOK-02", False, how)
             return
         yield from of_webhook(webhook, told.project)
@@ -198,7 +198,7 @@ def of_webhook(webhook: ReceivedWebhook, project_id: str) -> Checks:
     mimetype = webhook.headers.get("Content-Type", "").partition(";")[0]
     yield holds("HOOK-01", mimetype == "application/json", f"a webhook has Content-Type {mimetype or 'none'}")
     event, project = webhook.body.get("event"), webhook.body.get("project_id")
-    yield holds("HOOK-05", event == "status_changed", f"event in the webhook is {event!r}")
+    yield holds("HOOK-05", event == "status_changed", f"the webhook's event is {event!r}")
     yield holds("HOOK-07", project == project_id, f"project_id in the webhook is {project!r}")
     yield holds("HOOK-08", "status" not in webhook.body, "the webhook carries a status")
     is_free = "Authorization" not in webhook.headers
