@@ -28,7 +28,7 @@ class Unusable(Unanswered):
     """A call got an endless or unreadable answer, so a retry would be pointless."""
 
 
-def fetched(
+def fetch_answer(
     session: "requests.Session",
     method: str,
     url: str,
@@ -56,7 +56,7 @@ def fetched(
     try:
         answer = result.get(timeout=seconds)
     except Empty:
-        raise Unusable(f"its answer takes more than {seconds:g} s") from None
+        raise Unusable(f"its answer took more than {seconds:g} s") from None
     if isinstance(answer, Unanswered):
         raise answer
     return answer
@@ -73,7 +73,7 @@ def _bounded(
     """Make a call and read the body up to the limit.
 
     Raises:
-        Unanswered: there is no answer, or it is too large.
+        Unanswered: the answer is missing or too large.
     """
     with LOADING:
         import requests

@@ -17,7 +17,7 @@ from payment_sandbox_verify import service as service_module
 from payment_sandbox_verify.checks import NotVerified
 from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
 from payment_sandbox_verify.probing import Verdict
-from payment_sandbox_verify.service import TRIES, Service
+from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import is_live, model, verify
 from tests.verification.exchanges import DifferingSession, Exchange
 
@@ -151,11 +151,11 @@ HOSTILE: dict[str, tuple[Answer, str]] = {
     "a redirect": (says(302, b"", Location="http://127.0.0.1:1/"), "returned 302"),
     "500": (says(500, b"oops", "text/plain"), "returned 500"),
     "401": (says(401, b"{}"), "refuses the key"),
-    "429": (says(429, b"{}", Retry_After="7"), "it answers 429"),
-    "503": (says(503, b"{}"), "it answers 503"),
+    "429": (says(429, b"{}", Retry_After="7"), "it returned 429"),
+    "503": (says(503, b"{}"), "it returned 503"),
     "an endless body": (endless, f"more than {ANSWER_BYTES_MAX >> 20} MiB"),
-    "a slow body": (slow_body, "takes more than 2 s"),
-    "a slow head": (slow_head, "takes more than 2 s"),
+    "a slow body": (slow_body, "took more than 2 s"),
+    "a slow head": (slow_head, "took more than 2 s"),
     "no answer": (hangs_up, "was not answered"),
     "another protocol": (no_http, "was not answered"),
 }
@@ -175,8 +175,8 @@ def test_every_hostile_server_ends_in_a_sentence(name: str) -> None:
     assert words in str(told.value)
     assert "\n" not in str(told.value)
     is_busy = name in ("429", "503", "no answer", "another protocol")
-    assert len(paused) == (TRIES - 1 if is_busy else 0)
-    assert name != "429" or paused == [7.0] * (TRIES - 1)
+    assert len(paused) == (ATTEMPTS_MAX - 1 if is_busy else 0)
+    assert name != "429" or paused == [7.0] * (ATTEMPTS_MAX - 1)
 
 
 def silent(handler: BaseHTTPRequestHandler) -> None:
@@ -195,11 +195,11 @@ def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         session.trust_env = False
         service = Service(url, "key", session, Nobody(), lambda: None, lambda seconds: None)
         for number in range(20):
-            service.made.add(f"order-{number}")
+            service.created_orders.add(f"order-{number}")
         begun = monotonic_seconds()
-        with pytest.raises(NotVerified, match="has stopped answering"):
+        with pytest.raises(NotVerified, match="has stopped responding"):
             is_live(service)
-        assert len(service.tidy()) == 20
+        assert len(service.clean_up()) == 20
         assert monotonic_seconds() - begun < 1.5
         assert service.repeated == 1
 
@@ -268,6 +268,6 @@ def test_a_server_that_dies_meanwhile_is_told_with_what_is_left() -> None:
         session.request = dying  # type: ignore[method-assign, assignment]
         own.service.pause = lambda seconds: None
         with pytest.raises(
-            NotVerified, match=r"has stopped answering: .*; these orders remain there: [0-9a-f-]{36}"
+            NotVerified, match=r"has stopped responding: .*; these orders remain on the server: [0-9a-f-]{36}"
         ):
             verify(own.service, live=False)
