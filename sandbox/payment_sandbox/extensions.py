@@ -27,7 +27,7 @@ COMMAND_DISTRIBUTIONS: Final = {
 
 
 class NotInstalled(Exception):
-    """A distribution or an extra is missing; the message has the installation command."""
+    """A distribution or an extra is missing; the message contains the installation command."""
 
     def __init__(self, what: str, distribution: str) -> None:
         is_of_pipx = "pipx" in Path(sys.prefix).parts  # pipx needs its own pip command

@@ -1,4 +1,4 @@
-"""Silent interrupts while the program loads; the package imports this module first."""
+"""Suppress tracebacks for interrupts while the program loads; the package imports this module first."""
 
 import _signal  # type: ignore[import-not-found]  # signal takes longer to load
 import sys

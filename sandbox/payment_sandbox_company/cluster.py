@@ -212,7 +212,7 @@ def joined(address: str, services: Services) -> JoinedDatabase:
     """Connect to the database at this address, as a new server of the cluster.
 
     Raises:
-        StateRefused: the database cannot be used; the message has the reason.
+        StateRefused: the database cannot be used; the message states the reason.
     """
     database = Database(address, token_hex(8), services.real)
     try:

@@ -37,7 +37,7 @@ class Unavailable(NotStored):
 class Watchdog:
     """Cuts connections without an answer in time.
 
-    A timeout in the database would fail for a hanging server, or a network that drops packets.
+    A timeout enforced by the database would never fire if the server hangs or the network drops packets.
     """
 
     EVERY_SECONDS: Final = 0.25
@@ -112,7 +112,7 @@ class Connections:
         """Connect, ``prepare`` the database, and open the pool.
 
         Raises:
-            StateRefused: the database cannot be used; the message has the reason.
+            StateRefused: the database cannot be used; the message states the reason.
         """
         self.place = without_password(address)
         self.watchdog = Watchdog(monotonic_seconds)

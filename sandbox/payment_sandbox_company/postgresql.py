@@ -180,7 +180,7 @@ class Database(Bulletin):
         """Connect, and migrate the schema.
 
         Raises:
-            StateRefused: the database cannot be used; the message has the reason.
+            StateRefused: the database cannot be used; the message states the reason.
         """
         super().__init__(address, real.monotonic_seconds, migrate)
         self.server_id = server_id
@@ -230,7 +230,7 @@ class Database(Bulletin):
 
         Raises:
             AlreadyMade: another project has this id or key.
-            NotStored: nothing was written; the message has the reason.
+            NotStored: nothing was written; the message states the reason.
         """
         identity = written.identity
         own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}

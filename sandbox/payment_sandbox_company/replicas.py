@@ -26,7 +26,7 @@ class Head(NamedTuple):
 
     version: int
     last: str  # the commit of this version
-    complete_from: int  # the oldest version since which all tombstones exist
+    complete_from: int  # the oldest version from which the tombstones are complete
     courier: str | None
     clock_holder: str | None
     is_watched: bool

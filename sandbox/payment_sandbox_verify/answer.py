@@ -22,7 +22,7 @@ class _Missing:
 MISSING: Final = _Missing()
 SUCCESS: Final = range(200, 300)
 DEPTH_MAX: Final = 100
-EACH_ITS_OWN: Final = re.compile(  # takes linear time, as a text may be long
+SERVICE_SPECIFIC: Final = re.compile(  # takes linear time, as a string may be long
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
 )
 STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -48,9 +48,9 @@ class ServiceAnswer(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The status and error type, as text."""
+        """The status and error type as text."""
         error = self.at("error.type")
-        return f"answered {self.status}{'' if error is MISSING else f' {error}'}"
+        return f"{self.status}{'' if error is MISSING else f' {error}'}"
 
     @property
     def call(self) -> str:
@@ -79,16 +79,16 @@ def value_at(data: Any, place: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Replace ``MISSING`` by None."""
+    """Replace ``MISSING`` with None."""
     return None if value is MISSING else value
 
 
 def anonymous(text: str) -> str:
-    """Remove from a text what differs between services: identifiers, URLs, and times."""
-    return EACH_ITS_OWN.sub("", UUID.sub("", text))
+    """Remove the values that differ between services from a string: identifiers, URLs and times."""
+    return SERVICE_SPECIFIC.sub("", UUID.sub("", text))
 
 
-def parsed(content: bytes) -> Any:
+def parse_json(content: bytes) -> Any:
     """Parse a JSON body; return None if it is malformed or nested too deeply."""
     try:
         data = json.loads(content)

@@ -18,7 +18,7 @@ class CannotTell(Exception):
 
 
 class NotVerified(Exception):
-    """The service cannot be verified at all; the text is the reason."""
+    """The service cannot be verified at all; the message is the reason."""
 
 
 class Check(NamedTuple):
@@ -83,7 +83,7 @@ def same(rule: str, answer: ServiceAnswer, place: str, expected: Any) -> Check:
 def refused(
     rule: str, answer: ServiceAnswer, status: int = 400, kind: str | None = None, place: str | None = None
 ) -> Iterator[Check]:
-    """Check that a call is refused; a wrong status, type or place counts against other rules."""
+    """Check that a call is refused; an incorrect status, type or path counts against other rules."""
     is_refused = answer.status in REFUSED
     yield Check(rule, is_refused, "" if is_refused else f"is not refused: {answer.summary}", answer)
     if not is_refused:

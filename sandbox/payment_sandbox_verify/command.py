@@ -64,21 +64,28 @@ method_names = click.option(
 @click.option("--against", metavar="URL", help="A running sandbox to compare with; by default, a new one.")
 @click.option("--against-key", default="sandbox-key", show_default=True, help="The API key of that sandbox.")
 @click.option("--differences", type=a_file, help="Write settings that reproduce the differences here.")
-@click.option("--clean-up", is_flag=True, help="Only clean up what earlier runs left on this server.")
+@click.option("--clean-up", is_flag=True, help="Only clean up the orders that remain from earlier runs.")
 @click.option("--yes-live", is_flag=True, help="Continue in live mode, without moving money.")
 @click.option(
     "--test", "is_test", is_flag=True, help="The server is in test mode, but its orders have no flag for it."
 )
 @click.option(
-    "--rate", type=SecondsOption(0.1, 1000), help="The most calls per second: 5, or no limit on this machine."
+    "--rate",
+    type=SecondsOption(0.1, 1000),
+    help="Maximum calls per second; 5 by default, unlimited for a server on this machine.",
 )
 @click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser where a program cannot pay.")
 @click.option("--webhook-url", help="The public URL at which the server reaches this machine with webhooks.")
-@click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free port.")
-@click.option("--patient", is_flag=True, help="Wait for retried webhooks, too: half an hour more.")
-@click.option("--ca", type=a_file, help="File of the certificates to trust for https.")
+@click.option(
+    "--webhook-port",
+    type=Port(0, 65535),
+    default=0,
+    help="The local port that receives webhooks; 0 selects a free port.",
+)
+@click.option("--patient", is_flag=True, help="Also wait for webhook retries, which takes another half hour.")
+@click.option("--ca", type=a_file, help="A file of certificates to trust for HTTPS.")
 @method_names
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @format_option
 def verify(
     url: str,
@@ -105,8 +112,8 @@ def verify(
         fail(f"cannot write {differences}: its folder does not exist")
     with (
         _service("--url", url, key, how) as service,
-        _beside(against, against_key, how) as other,
-        _ended_politely(service),
+        _open_reference(against, against_key, how) as other,
+        _stop_between_calls(service),
     ):
         try:
             if clean_up:
@@ -115,19 +122,19 @@ def verify(
             compared = compare(service, live=live, against=other, progress=_progress())
         except NotVerified as why:
             fail(printable(str(why)))
-    _told(compared, differences, JSON if as_json else form, made_orders=True)
+    _report_and_exit(compared, differences, JSON if as_json else form, made_orders=True)
 
 
 def _is_live(service: "Service", *, is_test: bool, yes_live: bool) -> bool:
     """Whether the server may be in live mode; exits unless the options allow that."""
     from payment_sandbox_verify.verifying import is_live
 
-    told = is_live(service)
-    if told is None and not (is_test or yes_live):
+    live_mode = is_live(service)
+    if live_mode is None and not (is_test or yes_live):
         fail(f"the orders of {service.url} have no flag for test mode: add --test, or --yes-live")
-    live = not is_test if told is None else told
+    live = not is_test if live_mode is None else live_mode
     if live and not yes_live:
-        fail(f"{service.url} makes no test orders; to continue in live mode, add --yes-live")
+        fail(f"{service.url} does not create test orders; to continue in live mode, add --yes-live")
     return live
 
 
@@ -137,10 +144,10 @@ def _progress() -> "Progress | None":
 
     if not sys.stderr.isatty():
         return None
-    begun = monotonic_seconds()
+    started = monotonic_seconds()
 
     def say(done: int, of: int) -> None:
-        left = f", about {(monotonic_seconds() - begun) / done * (of - done):.0f} s left" if done else ""
+        left = f", about {(monotonic_seconds() - started) / done * (of - done):.0f} s left" if done else ""
         end = "\n" if done + 1 == of else ""
         print(f"\r{done + 1} of {of} probes{left}   ", end=end, file=sys.stderr, flush=True)
 
@@ -151,25 +158,25 @@ def _clean_up(service: "Service") -> NoReturn:
     """Cancel or refund the orders of earlier runs, and exit."""
     from payment_sandbox_verify.service import MARK, REFUNDED
 
-    count = len(service.made.read())
-    remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
+    count = len(service.created_orders.read())
+    remaining = {order_id: left for order_id, left in service.clean_up().items() if left != REFUNDED}
     say(f"{count - len(remaining)} of {count} orders are cleaned up")
-    if service.made.is_unsure:
-        say(f"one more may be left: a run ended before the server answered; its description is {MARK!r}")
+    if service.created_orders.is_unsure:
+        say(f"one more may remain: a run stopped before the server answered; its description is {MARK!r}")
     for order_id, left in remaining.items():
         say(f"{order_id}: {left}")
     sys.exit(1 if remaining else 0)
 
 
 @contextmanager
-def _ended_politely(service: "Service") -> Iterator[None]:
+def _stop_between_calls(service: "Service") -> Iterator[None]:
     """Stop at an interrupt between two calls; the file lists the remaining orders."""
-    from payment_sandbox_verify.made import Made, made_file
+    from payment_sandbox_verify.created import CreatedOrders, created_orders_file
 
-    service.made = Made(service.url, made_file())
+    service.created_orders = CreatedOrders(service.url, created_orders_file())
 
     def interrupt(*signal_and_frame: Any) -> None:
-        if service.is_interrupted or not service.is_asking:
+        if service.is_interrupted or not service.is_creating:
             raise KeyboardInterrupt
         service.is_interrupted = True
 
@@ -177,11 +184,11 @@ def _ended_politely(service: "Service") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        count = len(service.made.orders)
+        count = len(service.created_orders.orders)
         rest = f"{count} orders remain; {CLEAN_UP.format(url=service.url)}" if count else "no orders remain"
         fail(f"stopped; {rest}")
     finally:
-        service.made.close()
+        service.created_orders.close()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -190,7 +197,7 @@ def _ended_politely(service: "Service") -> Iterator[None]:
 @click.argument("file", type=a_file)
 @click.option("--differences", type=a_file, help="Write settings that reproduce the differences here.")
 @method_names
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @format_option
 def import_journal(
     file: Path, differences: Path | None, methods: dict[str, str], as_json: bool, form: str
@@ -200,7 +207,7 @@ def import_journal(
     A browser or a proxy records the file between your shop and the real service. The exit code is 1 if an
     answer differs.
     """
-    from payment_sandbox_verify.comparing import compare_recorded
+    from payment_sandbox_verify.comparing import compare_recording
     from payment_sandbox_verify.recorded import HarRefused, read_har
 
     try:
@@ -209,16 +216,16 @@ def import_journal(
         fail(f"cannot read {file}: {error.strerror}")
     except HarRefused as refused:
         fail(f"{file}: {refused}")
-    compared = compare_recorded(recorded, file.name, methods)
-    _told(compared, differences, JSON if as_json else form, made_orders=False)
+    compared = compare_recording(recorded, file.name, methods)
+    _report_and_exit(compared, differences, JSON if as_json else form, made_orders=False)
 
 
-def _told(compared: "Compared", file: Path | None, form: str, *, made_orders: bool) -> NoReturn:
+def _report_and_exit(compared: "Compared", file: Path | None, form: str, *, made_orders: bool) -> NoReturn:
     """Print the results, write the settings, and exit."""
-    from payment_sandbox_verify.comparing import as_data, written
+    from payment_sandbox_verify.comparing import as_data, format_settings_file
 
     if file is not None:
-        _write(file, written(compared, file.name))
+        _write(file, format_settings_file(compared, file.name))
     if form == JSON:
         say(*json.dumps(as_data(compared), indent=2).split("\n"))
     elif form in (GITHUB, SARIF):
@@ -230,10 +237,10 @@ def _told(compared: "Compared", file: Path | None, form: str, *, made_orders: bo
 
 
 def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> list[str]:
-    from payment_sandbox_verify.comparing import counts, left_behind, lines
+    from payment_sandbox_verify.comparing import counts, describe_clean_up, lines
 
     report = [*lines(compared.theirs.reports, compared.ours.reports), "", counts(compared.theirs)]
-    report += [left_behind(compared.theirs)] if made_orders else []
+    report += [describe_clean_up(compared.theirs)] if made_orders else []
     report += [f"not compared: {skipped}" for skipped in compared.skipped]
     count = len(compared.differing)
     if count and file is not None:
@@ -252,7 +259,7 @@ def _write(file: Path, text: str) -> None:
 
 
 @contextmanager
-def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service | None]":
+def _open_reference(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service | None]":
     if url is None:
         yield None
         return

@@ -17,16 +17,16 @@ from payment_sandbox_verify.shapes import passive
 from payment_sandbox_verify.verifying import (
     MODEL_KEY,
     VerificationResult,
-    found_of,
     is_live,
     model,
-    usual,
+    summarize,
     verify,
+    verify_default_sandbox,
 )
 
 WIDTH: Final = 100
 ERRORS: Final = "errors"
-NOT_RECORDED: Final = "no recorded call shows it"
+NOT_RECORDED: Final = "no recorded call covers this rule"
 HEAD: Final = """\
 # The differences of {url} from the sandbox, found by payment-sandbox verify.
 # Serve a sandbox that behaves like this server: payment-sandbox serve --project {file}
@@ -64,17 +64,17 @@ def compare(
 
     A sandbox with the derived settings is verified, too, which proves that they work.
     """
-    ours = usual()
-    theirs = verify(service, live=live, progress=progress, beside=ours.answers)
+    ours = verify_default_sandbox()
+    theirs = verify(service, live=live, progress=progress, sandbox_answers=ours.answers)
     offered = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
-    settings, copy = _shown_to_copy(theirs, ours, offered, aliases_of(service.names))
-    copied = _copied(theirs, copy) if copy is not None else frozenset()
+    settings, copy = _select_settings(theirs, ours, offered, aliases_of(service.names))
+    copied = _copied_rules(theirs, copy) if copy is not None else frozenset()
     if against is not None:
-        ours = verify(against, live=bool(is_live(against)), beside=ours.answers)
+        ours = verify(against, live=bool(is_live(against)), sandbox_answers=ours.answers)
     return Compared(service.url, theirs, ours, settings, copied)
 
 
-def _shown_to_copy(
+def _select_settings(
     theirs: VerificationResult,
     ours: VerificationResult,
     offered: Mapping[str, Any],
@@ -83,38 +83,38 @@ def _shown_to_copy(
     """Return the settings that cause no new difference, and the results of a sandbox with them.
 
     If all settings together make another rule differ, or change an answer that agreed with the service,
-    they are tried one after the other.
+    they are applied one at a time.
     """
     settings = {**offered, **aliases}
-    copy = _verified_with(settings)
+    copy = _verify_with(settings)
     if copy is None or not _breaks(theirs, ours, copy):
         return settings, copy
-    settings, copy = dict(aliases), _verified_with(aliases)
-    for part in _parts(offered):
-        tried = _joined(settings, part)
-        found = _verified_with(tried)
+    settings, copy = dict(aliases), _verify_with(aliases)
+    for part in _split_settings(offered):
+        tried = _merge_settings(settings, part)
+        found = _verify_with(tried)
         if found is not None and not _breaks(theirs, ours, found):
             settings, copy = tried, found
     return settings, copy
 
 
-def _verified_with(settings: Mapping[str, Any]) -> VerificationResult | None:
+def _verify_with(settings: Mapping[str, Any]) -> VerificationResult | None:
     """Verify a sandbox with these settings; return None if there are none."""
     if not settings:
         return None
     with model(settings) as own:
-        return verify(own.service, live=False, beside=usual().answers)
+        return verify(own.service, live=False, sandbox_answers=verify_default_sandbox().answers)
 
 
-def _parts(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the settings one by one; errors by type come before errors by rule, which refine them."""
+def _split_settings(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the settings one at a time; errors by type come before errors by rule, which refine them."""
     yield from ({name: value} for name, value in settings.items() if name != ERRORS)
     errors: Mapping[str, Any] = settings.get(ERRORS, {})
     for name in sorted(errors, key=lambda name: name in rule_texts()):
         yield {ERRORS: {name: errors[name]}}
 
 
-def _joined(settings: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_settings(settings: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     errors = {**settings.get(ERRORS, {}), **part.get(ERRORS, {})}
     return {**settings, **part, **({ERRORS: errors} if errors else {})}
 
@@ -133,16 +133,16 @@ def _breaks(theirs: VerificationResult, ours: VerificationResult, copy: Verifica
     return any(answer.status != alike.get(answer.asked, answer.status) for answer in copy.answers)
 
 
-def _copied(theirs: VerificationResult, copy: VerificationResult) -> frozenset[str]:
+def _copied_rules(theirs: VerificationResult, copy: VerificationResult) -> frozenset[str]:
     """Return the rules that differ in the same way in a copy and in the service."""
     return frozenset(
         rule
         for rule, each in copy.reports.items()
-        if each.verdict is Verdict.DIFFERS and _first(each.how) == _first(theirs.reports[rule].how)
+        if each.verdict is Verdict.DIFFERS and _first_case(each.how) == _first_case(theirs.reports[rule].how)
     )
 
 
-def _first(how: str) -> str:
+def _first_case(how: str) -> str:
     """Return the first case of a difference; the other cases depend on where tours stop."""
     return anonymous(how.partition("; ")[0])
 
@@ -153,21 +153,23 @@ def aliases_of(names: Names) -> dict[str, Any]:
     return {"aliases": aliases} if aliases else {}
 
 
-def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names | None = None) -> Compared:
+def compare_recording(recorded: Sequence[RecordedCall], name: str, names: Names | None = None) -> Compared:
     """Compare recorded traffic with the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
     with model(settings_at_start(recorded)) as own:
         mirror = Mirror(own.service, own.client)
         checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
-    theirs = found_of(checks, mirror.theirs, {}, NOT_RECORDED)
+    theirs = summarize(checks, mirror.theirs, {}, NOT_RECORDED)
     refusals = [answer for answer in mirror.answers if not answer.is_success]
     settings = settings_of(mirror.theirs, mirror.answers, theirs.refusals, refusals)
-    copied = _copied_recording(recorded, settings) if settings else frozenset()
+    copied = _rules_copied_in_recording(recorded, settings) if settings else frozenset()
     settings |= aliases_of(names or {})
     return Compared(name, theirs, theirs, settings, copied, tuple(mirror.skipped))
 
 
-def _copied_recording(recorded: Sequence[RecordedCall], settings: Mapping[str, Any]) -> frozenset[str]:
-    """Return the rules in which a sandbox with the settings differs no longer from the recording."""
+def _rules_copied_in_recording(
+    recorded: Sequence[RecordedCall], settings: Mapping[str, Any]
+) -> frozenset[str]:
+    """Return the rules in which a sandbox with the settings no longer differs from the recording."""
     with model({**settings_at_start(recorded), **settings}) as own:
         mirror = Mirror(own.service, own.client)
         still = _differing(mirror.play(recorded))
@@ -180,7 +182,7 @@ def _differing(checks: Iterable[Check]) -> set[str]:
     return {check.rule for check in checks if not check.holds}
 
 
-def written(compared: Compared, file: str) -> str:
+def format_settings_file(compared: Compared, file: str) -> str:
     """Return the settings file; differences that no setting can copy become comments."""
     with LOADING:
         from ruamel.yaml import YAML
@@ -216,7 +218,7 @@ def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | Non
                     yield f"{'':{VERDICT_WIDTH}}           which hides {', '.join(hidden)}"
                 other = beside.get(each.rule) if beside is not None else None
                 if other is not None and (other.verdict, other.how) != (verdict, each.how):
-                    yield f"{'':{VERDICT_WIDTH}}           the other server {_other(other)}"
+                    yield f"{'':{VERDICT_WIDTH}}           the other server {_describe_verdict(other)}"
 
 
 def hidden_by(rule: str, verdicts: Mapping[str, Reported]) -> list[str]:
@@ -224,7 +226,7 @@ def hidden_by(rule: str, verdicts: Mapping[str, Reported]) -> list[str]:
     return [each.rule for each in verdicts.values() if each.because == rule]
 
 
-def _other(verdict: Reported) -> str:
+def _describe_verdict(verdict: Reported) -> str:
     return f"{verdict.verdict.value}: {printable(verdict.how)}" if verdict.how else verdict.verdict.value
 
 
@@ -234,7 +236,7 @@ def counts(results: VerificationResult) -> str:
     return f"{agree} rules agree, {differ} differ, {unknown} could not be checked"
 
 
-def left_behind(results: VerificationResult) -> str:
+def describe_clean_up(results: VerificationResult) -> str:
     """Describe the clean-up: a sentence, and a line for each remaining order."""
     codes = f"; its {results.codes} QR requests will expire" if results.codes else ""
     refunded = [order_id for order_id, left in results.remaining.items() if left == REFUNDED]

@@ -1,4 +1,4 @@
-"""HTTP calls with limits of time and size, as a server under verification may send anything."""
+"""HTTP calls with time and size limits, since a server under verification may send anything."""
 
 from collections.abc import Mapping
 from queue import Empty, SimpleQueue
@@ -21,14 +21,14 @@ Fetched: TypeAlias = "tuple[requests.Response, bytes]"
 
 
 class Unanswered(Exception):
-    """A call got no usable answer; the text is the reason."""
+    """A call got no usable answer; the message is the reason."""
 
 
 class Unusable(Unanswered):
     """A call got an endless or unreadable answer, so a retry would be pointless."""
 
 
-def fetched(
+def fetch_answer(
     session: "requests.Session",
     method: str,
     url: str,
@@ -56,7 +56,7 @@ def fetched(
     try:
         answer = result.get(timeout=seconds)
     except Empty:
-        raise Unusable(f"its answer takes more than {seconds:g} s") from None
+        raise Unusable(f"its answer took more than {seconds:g} s") from None
     if isinstance(answer, Unanswered):
         raise answer
     return answer
@@ -73,7 +73,7 @@ def _bounded(
     """Make a call and read the body up to the limit.
 
     Raises:
-        Unanswered: there is no answer, or it is too large.
+        Unanswered: the answer is missing or too large.
     """
     with LOADING:
         import requests

@@ -86,7 +86,7 @@ KINDS: Final = {
     bool: "true or false",
     int: "a number",
     float: "a number",
-    str: "a text",
+    str: "a string",
     list: "a list",
     dict: "an object",
 }
@@ -94,7 +94,7 @@ RECORDS: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the calls
 REFUND_RECORD: Final = "SET-48"
 OF_REFUNDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
 EMPTY: Final[tuple[Any, ...]] = (MISSING, "", [], {})
-NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! answered| refused)|has)\b")  # in texts of checks
+NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! refused)|has)\b")  # in messages of checks
 STATES: Final = ("status", "transactions[0].status")
 
 
@@ -119,7 +119,7 @@ class Leaf(NamedTuple):
         if there == here:
             return None
         if here is None:
-            return f"{self.place} is there, where the sandbox has nothing: {shown(self.there)}"
+            return f"{self.place} is present, but not in the sandbox: {shown(self.there)}"
         return f"{self.place} is {shown(self.there)}, not {here}"
 
     @property
@@ -148,12 +148,14 @@ def leaves(there: Any, here: Any, place: str = "") -> Iterator[Leaf]:
         yield Leaf(place, *(MISSING if value is None else value for value in (there, here)))
 
 
-def beside(theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer], told: Sequence[Check]) -> Checks:
+def compare_fields(
+    theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer], checks: Sequence[Check]
+) -> Checks:
     """Report missing and additional fields of the service's records, and values of another kind.
 
-    Each field is reported once, and not at all if a check has ``told`` of it.
+    Each field is reported once, and not at all if one of ``checks`` reports it.
     """
-    named = {name for check in told for place in NAMED.findall(check.how) for name in place.split(".")}
+    named = {name for check in checks for place in NAMED.findall(check.how) for name in place.split(".")}
     for answer, other in _pairs(theirs, ours):
         for leaf in leaves(answer.data, other.data):
             if leaf.difference is not None and leaf.name not in named and is_owed(answer, leaf):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from payment_sandbox_verify.checks import CannotTell
-from payment_sandbox_verify.fetching import Fetched, Unanswered, fetched
+from payment_sandbox_verify.fetching import Fetched, Unanswered, fetch_answer
 from payment_sandbox_verify.samples import CARD
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class FormPayer:
         return self._ask("GET", url)[0]
 
     def pay(self, url: str, what: str) -> str | None:
-        """Press ``pay`` on one page after the other, including a page of 3-D Secure.
+        """Press ``pay`` on each page in turn, including a 3-D Secure page.
 
         On a hosted page that lists methods, choose the card first.
 
@@ -106,7 +106,7 @@ class FormPayer:
         return self._press(url, CANCEL)
 
     def steps(self, url: str, name: str, value: str) -> Iterator[None]:
-        """Choose a value on a page, press ``pay`` there and on each further page, and yield after each.
+        """Choose a value on a page, press ``pay`` on that and each following page, and yield after each.
 
         Raises:
             CannotTell: the page has no such choice.
@@ -164,7 +164,7 @@ class FormPayer:
     def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> Fetched:
         self._wait()
         try:
-            return fetched(self._session, method, url, data, headers)
+            return fetch_answer(self._session, method, url, data, headers)
         except Unanswered as failed:
             raise CannotTell(f"the payment page cannot be opened: {failed}") from None
 
@@ -198,13 +198,13 @@ class HandPayer:
         Raises:
             CannotTell: the person skips the payment.
         """
-        return self._asked(f"pay {what} at {url}")
+        return self._confirm(f"pay {what} at {url}")
 
     def cancel(self, url: str, what: str) -> str | None:
         """Ask for a cancellation."""
-        return self._asked(f"cancel {what} at {url}")
+        return self._confirm(f"cancel {what} at {url}")
 
-    def _asked(self, what: str) -> str | None:
+    def _confirm(self, what: str) -> str | None:
         if not self._ask(what):
             raise CannotTell("the person skipped the payment")
         return None

@@ -39,10 +39,10 @@ class Reported(NamedTuple):
 
 
 class Consequences(CannotTell):
-    """A differing rule prevents later checks; the text describes the difference."""
+    """A differing rule prevents later checks; the message describes the difference."""
 
     def __init__(self, rule: str, how: str) -> None:
-        super().__init__(f"{rule} differs, and hides it: {how}")
+        super().__init__(f"hidden because {rule} differs: {how}")
         self.rule = rule
 
 
@@ -73,14 +73,14 @@ def run(
         if is_live and each.spends:
             yield from (Reported(rule, Verdict.UNKNOWN, NOT_LIVE) for rule in each.rules)
             continue
-        yield from _asked(each, service)
+        yield from _run_probe(each, service)
 
 
-def _asked(each: Probe, service: Service) -> Iterator[Check | Reported]:
+def _run_probe(each: Probe, service: Service) -> Iterator[Check | Reported]:
     """Run one probe, and report its unchecked rules."""
     service.begin(each.name)
     reached: set[str] = set()
-    why, because = "the probe did not get that far", ""
+    why, because = "the probe stopped before this check", ""
     try:
         for check in each.run(service):
             reached.add(check.rule)
@@ -103,10 +103,10 @@ def sum_up(results: Iterable[Check | Reported]) -> dict[str, Reported]:
             checks.setdefault(each.rule, []).append(each)
         else:
             unknown.setdefault(each.rule, each)
-    return {**unknown, **{rule: _of(rule, each) for rule, each in checks.items()}}
+    return {**unknown, **{rule: _verdict_of(rule, each) for rule, each in checks.items()}}
 
 
-def _of(rule: str, checks: Sequence[Check]) -> Reported:
+def _verdict_of(rule: str, checks: Sequence[Check]) -> Reported:
     hows = list(dict.fromkeys(check.how for check in checks if not check.holds))
     if not hows:
         return Reported(rule, Verdict.AGREES)

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox.client.replaying import CONDITIONAL_HEADERS, ETAG, NO_WEBHOOKS, TAG
-from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parsed, value_at
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parse_json, value_at
 from payment_sandbox_verify.checks import Check, holds
 from payment_sandbox_verify.differences import EXPLAIN
 from payment_sandbox_verify.fields import Leaf, are_alike, is_owed, leaves, rule_of_call, rule_of_field
 from payment_sandbox_verify.samples import INVOICE, TRANSFER
-from payment_sandbox_verify.service import Names, renamed, renamed_path, reverse
+from payment_sandbox_verify.service import Names, rename_path, rename_values, reverse
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
@@ -46,7 +46,7 @@ def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
     """Return the calls of this API in a file, oldest first; ``names`` are the account's names of methods.
 
     Raises:
-        HarRefused: the file is malformed (the text names the position), or has no such call.
+        HarRefused: the file is malformed (the message names the position), or has no such call.
         OSError: the file cannot be read.
     """
     try:
@@ -66,17 +66,17 @@ def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
     ours = reverse(names or {})
     calls = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
     if not calls:
-        raise HarRefused(f"none of the {len(entries)} entries is a call of a path that begins with {API}")
+        raise HarRefused(f"none of the {len(entries)} entries calls a path that begins with {API}")
     return calls
 
 
 def _renamed(recorded: RecordedCall, names: Names) -> RecordedCall:
     answer = recorded.answer
-    sent = renamed(answer.sent, names)
+    sent = rename_values(answer.sent, names)
     return recorded._replace(
         raw=recorded.raw if sent == answer.sent else json.dumps(sent),
         answer=answer._replace(
-            path=renamed_path(answer.path, names), sent=sent, data=renamed(answer.data, names)
+            path=rename_path(answer.path, names), sent=sent, data=rename_values(answer.data, names)
         ),
     )
 
@@ -102,17 +102,19 @@ def _call(entry: Mapping[str, Any]) -> RecordedCall | None:
     path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")
     content = _content(response.get("content", {}))
     raw = (request.get("postData") or {}).get("text", "")
-    sent = parsed(raw.encode())
+    sent = parse_json(raw.encode())
     at = datetime.fromisoformat(entry["startedDateTime"])
     if at.tzinfo is None:
         raise ValueError(f"startedDateTime {entry['startedDateTime']!r} has no offset")
     status = int(response["status"])
     answer = ServiceAnswer(
-        request["method"], path, sent, status, _headers(response), parsed(content), content
+        request["method"], path, sent, status, _headers(response), parse_json(content), content
     )
     headers = _headers(request).items()
-    said = {name: value for name, value in headers if name.lower() in OF_THE_CALL and SENDABLE(value)}
-    return RecordedCall(at, answer, raw, said)
+    request_headers = {
+        name: value for name, value in headers if name.lower() in OF_THE_CALL and SENDABLE(value)
+    }
+    return RecordedCall(at, answer, raw, request_headers)
 
 
 def _headers(message: Mapping[str, Any]) -> CaseInsensitiveDict[str]:
@@ -128,17 +130,21 @@ OF_THE_CALL: Final = (*CONDITIONAL_HEADERS, "idempotency-key", "content-type")
 SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
 TEXT: Final = re.compile(r'(?<=")[^"\\]*(?=")')
 UNAUTHORIZED: Final = 401
-BEGINS: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
+INITIAL_STATUS_RULES: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
 REDIRECTED: Final = "STA-02"
 
 
-def rule_of_beginning(sent: Any) -> str:
+def rule_of_initial_status(sent: Any) -> str:
     """Return the rule on the initial status of an order."""
     transactions = sent.get("transactions") if isinstance(sent, dict) else None
     if not transactions:
-        return BEGINS[None]
+        return INITIAL_STATUS_RULES[None]
     first = transactions[0] if isinstance(transactions, list) else {}
-    return BEGINS.get(first.get("payment_method"), REDIRECTED) if isinstance(first, dict) else REDIRECTED
+    return (
+        INITIAL_STATUS_RULES.get(first.get("payment_method"), REDIRECTED)
+        if isinstance(first, dict)
+        else REDIRECTED
+    )
 
 
 CREATED: Final = 201
@@ -167,7 +173,7 @@ class Mirror:
         self._client = client
         self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
         self._etags: dict[str, str] = {}  # of the recording -> of the sandbox
-        self._besides: set[str] = set()
+        self._reported_fields: set[str] = set()
         self._now: datetime | None = None
         client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their URLs are those of the real shop
 
@@ -181,27 +187,27 @@ class Mirror:
         self._scan(theirs)
         unknown = self._unknown(theirs)
         if unknown is not None:
-            self.skipped.append(f"{theirs.call}: {unknown} was made before the recording")
+            self.skipped.append(f"{theirs.call}: {unknown} was created before the recording")
             return
         self._pass_time(recorded.at)
-        self._follow(theirs)
-        ours = self._called(recorded)
+        self._reproduce_customer(theirs)
+        ours = self._replay_call(recorded)
         self._etags[theirs.headers.get(ETAG, "")] = ours.headers.get(ETAG, "")
         theirs = theirs._replace(asked=(len(self.answers),))
         ours = ours._replace(path=theirs.path, sent=theirs.sent, asked=theirs.asked)
         self.answers.append(ours)
         self.theirs.append(theirs)
-        yield from self._compared(theirs, ours)
+        yield from self._compare_answers(theirs, ours)
 
-    def _called(self, recorded: RecordedCall) -> ServiceAnswer:
+    def _replay_call(self, recorded: RecordedCall) -> ServiceAnswer:
         """Replay a call; a refused call is sent with its raw body, and without a key after a 401."""
         theirs, headers = recorded.answer, dict(recorded.headers)
         for name, value in headers.items():
             if name.lower() in CONDITIONAL_HEADERS:
                 headers[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
-        path = self._translated(theirs.path)
+        path = self._translate(theirs.path)
         if theirs.is_success:
-            sent = self._translated(theirs.sent)
+            sent = self._translate(theirs.sent)
             self._choose_bank(sent)
             return self._service.call(theirs.method, path, sent, headers=headers)
         raw = TEXT.sub(lambda text: self._ids.get(text[0], text[0]), recorded.raw).encode()
@@ -228,22 +234,22 @@ class Mirror:
         self._now = at if self._now is None else max(at, self._now)
 
     def _choose_bank(self, sent: Any) -> None:
-        """Replace the bank by one of the sandbox, which has a different list."""
+        """Replace the bank with one from the sandbox's own list."""
         details = _details(sent)
         if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
             details["issuer_id"] = self._service.issuer
 
-    def _follow(self, theirs: ServiceAnswer) -> None:
+    def _reproduce_customer(self, theirs: ServiceAnswer) -> None:
         """Reproduce what customers did in the recording since the previous call."""
         if theirs.method == "GET" and (order_id := self._ids.get(str(theirs.at("id")))) is not None:
-            self._follow_attempts(order_id, theirs)
+            self._reproduce_attempts(order_id, theirs)
             return
         paid = OF_PAID.search(theirs.path) if theirs.is_success else None
         order_id = self._ids.get(paid[1]) if paid is not None else None
         if order_id is not None and self._order(order_id)["order"]["status"] in UNPAID:
             self._reach(order_id, "completed")
 
-    def _follow_attempts(self, order_id: str, theirs: ServiceAnswer) -> None:
+    def _reproduce_attempts(self, order_id: str, theirs: ServiceAnswer) -> None:
         """Reproduce the choices of methods and the actions that explain a recorded order."""
         attempts = theirs.at("transactions")
         attempts = attempts if isinstance(attempts, list) else []
@@ -285,47 +291,49 @@ class Mirror:
                 self._ids[order_id] = order["id"]
                 return
 
-    def _translated(self, value: Any) -> Any:
-        """Replace the recorded identifiers in a value by those of the sandbox."""
+    def _translate(self, value: Any) -> Any:
+        """Replace the recorded identifiers in a value with the sandbox's."""
         if isinstance(value, str):
             if value in self._ids:
                 return self._ids[value]
             parts = [self._ids.get(part, part) for part in value.split("/")]
             return "/".join(parts)
         if isinstance(value, dict):
-            return {key: self._translated(inner) for key, inner in value.items()}
-        return [self._translated(item) for item in value] if isinstance(value, list) else value
+            return {key: self._translate(inner) for key, inner in value.items()}
+        return [self._translate(item) for item in value] if isinstance(value, list) else value
 
-    def _compared(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
+    def _compare_answers(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
         call = rule_of_call(theirs.method, theirs.path)
         if theirs.is_success and ours.is_success:
             yield holds(
                 call, theirs.status == ours.status, f"{theirs.call}: {theirs.summary}, not {ours.status}"
             )
-            yield from self._compared_values(theirs, ours)
+            yield from self._compare_values(theirs, ours)
             return
         rule = ours.headers.get(EXPLAIN, "").partition(" ")[0] or call
-        how = f"{theirs.call}: {theirs.summary}, the sandbox {ours.summary}: {ours.at('error.value')}"
+        how = (
+            f"{theirs.call}: {theirs.summary}, the sandbox returned {ours.summary}: {ours.at('error.value')}"
+        )
         is_so = theirs.is_success == ours.is_success
         yield Check(rule, is_so, "" if is_so else how, theirs)
         if is_so:
             yield holds("SET-08", theirs.status == ours.status, how)
 
-    def _compared_values(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
+    def _compare_values(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
         are_in_one_state = are_alike(theirs, ours)
         for leaf in leaves(theirs.data, ours.data):
             self._learn(leaf)
             is_comparable = are_in_one_state or leaf.here is not MISSING
-            if is_comparable and is_owed(theirs, leaf) and not self._is_told(leaf):
-                yield _compared_value(theirs, leaf)
+            if is_comparable and is_owed(theirs, leaf) and not self._is_reported(leaf):
+                yield _compare_value(theirs, leaf)
 
-    def _is_told(self, leaf: Leaf) -> bool:
+    def _is_reported(self, leaf: Leaf) -> bool:
         """Whether the sandbox lacks the field, and an earlier check has reported it."""
         if leaf.here is not MISSING or leaf.problem is None:
             return False
-        is_told = leaf.name in self._besides
-        self._besides.add(leaf.name)
-        return is_told
+        was_reported = leaf.name in self._reported_fields
+        self._reported_fields.add(leaf.name)
+        return was_reported
 
     def _learn(self, leaf: Leaf) -> None:
         if leaf.name in IDENTIFIERS and isinstance(leaf.there, str) and isinstance(leaf.here, str):
@@ -338,11 +346,11 @@ def _details(sent: Any) -> dict[str, Any]:
     return details if isinstance(details, dict) else {}
 
 
-def _compared_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
+def _compare_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
     """Compare a value; most fields only have to exist, with a value of the same kind."""
     rule = rule_of_field(theirs, leaf.place)
     if leaf.place == "status" and theirs.method == "POST" and rule == "STA-01":
-        rule = rule_of_beginning(theirs.sent)
+        rule = rule_of_initial_status(theirs.sent)
     return holds(rule, leaf.difference is None, f"{theirs.call}: {leaf.difference}")
 
 

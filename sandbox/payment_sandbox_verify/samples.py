@@ -62,17 +62,17 @@ def fresh_id() -> str:
     return f"probe-token-{token_hex(8)}"
 
 
-def by(method: str, **more: Any) -> dict[str, Any]:
+def transaction_by(method: str, **more: Any) -> dict[str, Any]:
     """Return a transaction with a payment method."""
     return {"payment_method": method, **more}
 
 
 def card(**details: Any) -> dict[str, Any]:
     """Return a card transaction with details."""
-    return by(CARD, payment_method_details=details)
+    return transaction_by(CARD, payment_method_details=details)
 
 
-def some(count: int, line: str = "socks") -> list[dict[str, Any]]:
+def line_quantity(count: int, line: str = "socks") -> list[dict[str, Any]]:
     """Return a request's entry for a quantity of a line."""
     return [{"merchant_order_line_id": line, "quantity": count}]
 
@@ -83,6 +83,6 @@ def lines_worth(amount: int) -> list[dict[str, Any]]:
     for line in LINES:
         count = min(line["quantity"], remaining // line["amount"])
         if count:
-            lines += some(count, line["merchant_order_line_id"])
+            lines += line_quantity(count, line["merchant_order_line_id"])
             remaining -= count * line["amount"]
     return lines

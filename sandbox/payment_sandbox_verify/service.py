@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous, parsed
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous, parse_json
 from payment_sandbox_verify.checks import CannotTell, NotVerified
-from payment_sandbox_verify.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetched
-from payment_sandbox_verify.made import Made
-from payment_sandbox_verify.samples import CUSTOMER, INVOICE, LINES, LINES_TOTAL, by, lines_worth, some
+from payment_sandbox_verify.created import CreatedOrders
+from payment_sandbox_verify.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetch_answer
+from payment_sandbox_verify.samples import (
+    CUSTOMER,
+    INVOICE,
+    LINES,
+    LINES_TOTAL,
+    line_quantity,
+    lines_worth,
+    transaction_by,
+)
 
 if TYPE_CHECKING:
     import requests
@@ -24,24 +32,24 @@ Names = Mapping[str, str]
 """The account's names of payment methods, by the names in the ledger."""
 
 
-def renamed(value: Any, names: Names) -> Any:
+def rename_values(value: Any, names: Names) -> Any:
     """Replace names in a JSON value where they are a whole value or a key."""
     if not names:
         return value
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, dict):
-        return {names.get(key, key): renamed(inner, names) for key, inner in value.items()}
-    return [renamed(item, names) for item in value] if isinstance(value, list) else value
+        return {names.get(key, key): rename_values(inner, names) for key, inner in value.items()}
+    return [rename_values(item, names) for item in value] if isinstance(value, list) else value
 
 
-def renamed_path(path: str, names: Names) -> str:
+def rename_path(path: str, names: Names) -> str:
     """Replace names in the segments of a path."""
     return "/".join(names.get(part, part) for part in path.split("/")) if names else path
 
 
 def reverse(names: Names) -> dict[str, str]:
-    """Return the ledger's names, by the account's names."""
+    """Return the ledger's names by the account's names."""
     return {theirs: name for name, theirs in names.items()}
 
 
@@ -59,7 +67,7 @@ MARK: Final = "payment-sandbox verify"
 """The description of the created orders, which explains them in the account's order list."""
 
 
-TRIES: Final = 5
+ATTEMPTS_MAX: Final = 5
 BUSY: Final = (429, 502, 503, 504)  # statuses that prove nothing about rules
 PAUSE_SECONDS: Final = 0.5
 WEBHOOK_SECONDS: Final = 10.0
@@ -94,15 +102,15 @@ class Payer(Protocol):
         ...
 
     def pay(self, url: str, what: str) -> str | None:
-        """Pay at a page; return the URL to which the customer returned, or None if it is unknown.
+        """Pay on a page; return the URL to which the customer returned, or None if it is unknown.
 
         Raises:
-            CannotTell: paying at the page is impossible.
+            CannotTell: the page cannot be paid on.
         """
         ...
 
     def cancel(self, url: str, what: str) -> str | None:
-        """Cancel at a page; the result and errors are those of ``pay``."""
+        """Cancel on a page; the result and errors are those of ``pay``."""
         ...
 
     def steps(self, url: str, name: str, value: str) -> Iterator[None]:
@@ -114,7 +122,7 @@ class Payer(Protocol):
         ...
 
     def choose(self, url: str, method: str) -> None:
-        """Choose a method at a hosted page.
+        """Choose a method on a hosted page.
 
         Raises:
             CannotTell: the page does not offer the method.
@@ -152,14 +160,14 @@ class Service:
         self.receiver = receiver
         self.names = names or {}
         self._wait = wait
-        self.made = Made(self.url)
+        self.created_orders = CreatedOrders(self.url)
         self.is_patient = False  # whether probes may take half an hour
         self.is_live = False  # whether to skip calls that would cost money if accepted
         self.is_interrupted = False  # by a signal: the next call raises KeyboardInterrupt
-        self.is_asking = False  # whether a call is in flight that may create an order
+        self.is_creating = False  # whether a call is in flight that may create an order
         self.codes = 0  # QR requests, which cannot be cancelled
         self._probe = ""
-        self._times_asked: Counter[tuple[Any, ...]] = Counter()
+        self._call_counts: Counter[tuple[Any, ...]] = Counter()
         self._origins: dict[str, int] = {}  # by order id: a hash of the requests that created and changed it
         self.repeated = 0  # retries of calls
         self._answer_seconds = answer_seconds
@@ -183,17 +191,19 @@ class Service:
             CannotTell: the call got no answer.
             NotVerified: the calls before it got no answer either.
         """
-        sent = renamed(body, self.names)
+        sent = rename_values(body, self.names)
         data = content if content is not None or body is None else json.dumps(sent).encode()
         given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
         auth: Any = _no_auth if key == "" else (key or self.key, password)
-        url = f"{self.url}{renamed_path(path, self.names)}"
+        url = f"{self.url}{rename_path(path, self.names)}"
         self._begin_call(method, path)
-        reply, content = self._patiently(
-            lambda: fetched(self._session, method, url, data, given, auth, self._answer_seconds), method, path
+        reply, content = self._call_with_retries(
+            lambda: fetch_answer(self._session, method, url, data, given, auth, self._answer_seconds),
+            method,
+            path,
         )
-        shown = renamed(parsed(content), reverse(self.names))
-        asked = self._asked(method, path, body, given, data, key)
+        shown = rename_values(parse_json(content), reverse(self.names))
+        asked = self._call_key(method, path, body, given, data, key)
         answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content, asked)
         self.answers.append(answer)
         self._remember(answer)
@@ -203,29 +213,29 @@ class Service:
         """Record a call that may create an order; an interrupt between two calls loses no order."""
         if self.is_interrupted:
             raise KeyboardInterrupt
-        self.is_asking = _creates(method, path)
-        if self.is_asking:
-            self.made.ask()
+        self.is_creating = _creates(method, path)
+        if self.is_creating:
+            self.created_orders.begin_request()
 
     def _remember(self, answer: ServiceAnswer) -> None:
         if _creates(answer.method, answer.path):
             if answer.is_success and answer.at("id") is not MISSING:
-                self.made.add(str(answer.at("id")))
+                self.created_orders.add(str(answer.at("id")))
                 self._origins[str(answer.at("id"))] = hash(answer.asked)
             else:
-                self.made.refused()
+                self.created_orders.refused()
         elif answer.method != "GET":
             for order_id in set(answer.path.split("/")) & self._origins.keys():
                 self._origins[order_id] = hash((answer.asked, answer.is_success))
-        self.is_asking = False
+        self.is_creating = False
         self.codes += answer.is_success and (answer.method, answer.path) == ("POST", CODES)
 
     def begin(self, probe: str) -> None:
         """Start the calls of a probe."""
         self._probe = probe
-        self._times_asked.clear()
+        self._call_counts.clear()
 
-    def _asked(
+    def _call_key(
         self,
         method: str,
         path: str,
@@ -241,46 +251,46 @@ class Service:
         path = UUID.sub(lambda found: str(self._origins.get(found[0], "")), path)
         what = "" if body is None and data is None else repr(body) if body is not None else repr(data)
         asked = (self._probe, method, *(anonymous(text) for text in (path, what)), tuple(headers), key)
-        self._times_asked[asked] += 1
-        return (*asked, self._times_asked[asked])
+        self._call_counts[asked] += 1
+        return (*asked, self._call_counts[asked])
 
-    def _patiently(self, fetch: Callable[[], Fetched], method: str, path: str) -> Fetched:
+    def _call_with_retries(self, fetch: Callable[[], Fetched], method: str, path: str) -> Fetched:
         """Make a call, and retry while the service is busy or does not answer.
 
         Raises:
             CannotTell: all retries failed.
             NotVerified: the calls before it got no answer either.
         """
-        tries, problem = self._tries, "it has not answered for too long"
-        for number in range(tries):
+        attempts, problem = self._attempts_per_call, "it has been unresponsive for too long"
+        for number in range(attempts):
             self._wait()
-            seconds, begun = 0.0, monotonic_seconds()
+            seconds, started = 0.0, monotonic_seconds()
             try:
                 reply, content = fetch()
                 self._hung_seconds = 0.0
                 if reply.status_code not in BUSY:
                     self._failed = 0
                     return reply, content
-                problem, seconds = f"it answers {reply.status_code}", _retry_after(reply.headers)
+                problem, seconds = f"it returned {reply.status_code}", _retry_after(reply.headers)
             except Unanswered as failed:
-                self._hung_seconds += monotonic_seconds() - begun
+                self._hung_seconds += monotonic_seconds() - started
                 problem = str(failed)
                 if isinstance(failed, Unusable) or self._has_hung:
                     break
-            if number + 1 < tries:
+            if number + 1 < attempts:
                 self.repeated += 1
                 self.pause(min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX))
         self._failed += 1
         if self._failed >= FAILED_MAX or self._has_hung:
-            raise NotVerified(f"{self.url} has stopped answering: {method} {path}: {problem}")
+            raise NotVerified(f"{self.url} has stopped responding: {method} {path}: {problem}")
         raise CannotTell(f"{method} {path} was not answered: {problem}")
 
     @property
-    def _tries(self) -> int:
-        """The number of tries of a call: 1 after many failed calls, and 0 if the service hangs."""
+    def _attempts_per_call(self) -> int:
+        """The number of attempts per call: 1 after many failed calls, and 0 if the service hangs."""
         if self._has_hung:
             return 0
-        return 1 if self._failed >= FAILED_MAX else TRIES
+        return 1 if self._failed >= FAILED_MAX else ATTEMPTS_MAX
 
     @property
     def _has_hung(self) -> bool:
@@ -290,7 +300,7 @@ class Service:
     # Orders
 
     def create(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
-        """Try to create an order; fields with the value ``...`` are omitted.
+        """Attempt to create an order; fields with the value ``...`` are omitted.
 
         Raises:
             CannotTell: the order could become an invoice in live mode.
@@ -321,10 +331,12 @@ class Service:
 
     def with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
         """Create an order with lines and a customer, which methods with a screening require."""
-        return self.order(by(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
+        return self.order(
+            transaction_by(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER
+        )
 
     def read(self, order: ServiceAnswer, *blocks: str) -> ServiceAnswer:
-        """Read an order again."""
+        """Read the current state of an order."""
         query = "&".join(f"fields[]={block}" for block in blocks)
         return self.call("GET", f"{ORDERS}{order.at('id')}/" + (f"?{query}" if query else ""))
 
@@ -412,19 +424,19 @@ class Service:
         went = self.payer.pay(self.page_of(order), f"{amount / 100:.2f} EUR with {method}")
         return self.read(order), went
 
-    def tidy(self) -> dict[str, str]:
+    def clean_up(self) -> dict[str, str]:
         """Cancel or refund all created orders; return the remainder or problem of each, by order id."""
         remaining: dict[str, str] = {}
         self.is_interrupted = False
-        for order_id in list(self.made.orders):
-            left = self._left_of(order_id)
+        for order_id in list(self.created_orders.orders):
+            left = self._clean_up_order(order_id)
             if left is not None:
                 remaining[order_id] = left
             if left in (None, REFUNDED):
-                self.made.remove(order_id)
+                self.created_orders.remove(order_id)
         return remaining
 
-    def _left_of(self, order_id: str) -> str | None:
+    def _clean_up_order(self, order_id: str) -> str | None:
         """Cancel or refund an order; return the remainder or problem, or None if the order has ended."""
         place = f"{ORDERS}{order_id}/"
         try:
@@ -433,11 +445,11 @@ class Service:
             order = self.call("GET", f"{place}?fields[]=amount_details")
             if order.at("status") in ENDED or order.status == UNKNOWN:
                 return None
-            return self._given_back(order)
+            return self._return_money(order)
         except (CannotTell, NotVerified) as why:
             return str(why)
 
-    def _given_back(self, order: ServiceAnswer) -> str:
+    def _return_money(self, order: ServiceAnswer) -> str:
         """Void the rest of an authorization and refund the captures; return the remainder or problem."""
         remaining, captured = (
             _cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
@@ -447,25 +459,25 @@ class Service:
             voided = self.take(order, "voids/amount/", {"description": MARK, "amount": remaining})
             if not voided.is_success and voided.at("error.type") != EXPIRED:
                 problems.append(f"{remaining} cents are reserved")
-        if captured and not self._refunded(order, captured):
+        if captured and not self._refund_rest(order, captured):
             is_refunded = "has-refunds" in flags_of(order)
             problems.append(
                 f"{captured} cents were paid{', and it refuses a further refund' if is_refunded else ''}"
             )
         return ", ".join(problems) or REFUNDED
 
-    def _refunded(self, order: ServiceAnswer, captured: int) -> bool:
+    def _refund_rest(self, order: ServiceAnswer, captured: int) -> bool:
         """Refund the rest of a payment: in one refund, or by line if lines were refunded before."""
         for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
             answer = self.refund(order, {"description": MARK, **what})
             if answer.is_success or answer.at("error.type") == NOTHING_LEFT:
                 return True
-        lasts = [self._line_refunded(order, line) for line in LINES]
+        lasts = [self._refund_line(order, line) for line in LINES]
         return all(last.is_success or last.at("error.type") in (TOO_MUCH, NOTHING_LEFT) for last in lasts)
 
-    def _line_refunded(self, order: ServiceAnswer, line: Mapping[str, Any]) -> ServiceAnswer:
+    def _refund_line(self, order: ServiceAnswer, line: Mapping[str, Any]) -> ServiceAnswer:
         """Refund a line item by item; return the last answer, which shows whether any items remain."""
-        one = {"description": MARK, "order_lines": some(1, line["merchant_order_line_id"])}
+        one = {"description": MARK, "order_lines": line_quantity(1, line["merchant_order_line_id"])}
         for _ in range(line["quantity"]):
             answer = self.refund(order, one)
             if not answer.is_success:

@@ -53,7 +53,7 @@ MONTH_AND_YEAR: Final = ValueKind(
 )
 MASKED: Final = ValueKind("masked", lambda value: value is not MISSING and not str(value).isdigit())
 DECIMAL: Final = ValueKind(
-    "euros with a point",
+    "euros with a decimal point",
     lambda value: isinstance(value, str) and re.fullmatch(r"\d+\.\d\d?", value) is not None,
 )
 DAY_AND_TIME: Final = ValueKind(

@@ -12,11 +12,11 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox_verify.answer import ServiceAnswer
 from payment_sandbox_verify.checks import CannotTell, Check, NotVerified
-from payment_sandbox_verify.fields import beside as fields_beside
+from payment_sandbox_verify.fields import compare_fields
 from payment_sandbox_verify.payers import FormPayer, HandPayer
 from payment_sandbox_verify.probes import all_probes
 from payment_sandbox_verify.probing import UNREADABLE, Progress, Reported, Verdict, run, sum_up
-from payment_sandbox_verify.samples import CARD, by
+from payment_sandbox_verify.samples import CARD, transaction_by
 from payment_sandbox_verify.service import UNLIMITED, Names, Pace, Service
 from payment_sandbox_verify.shapes import passive
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from payment_sandbox.client.client import SandboxClient
 
-OWN: Final = "the rule is about the control API of the sandbox, not about the service"
-WHY: Final[Mapping[str, str]] = {
-    "needs a shop without a server, or the address in the project's settings": "HOOK-03 SET-56 SET-59",
+CONTROL_API_ONLY: Final = "the rule concerns the sandbox's control API, not the service"
+REASONS_UNCHECKED: Final[Mapping[str, str]] = {
+    "needs a shop that runs no server, or its address in the project's settings": "HOOK-03 SET-56 SET-59",
     "needs a bank transfer that arrives, or fails to arrive": "HOOK-13 SEPA-02 SEPA-04 SET-62",
     "needs a customer whom the screening declines or defers": (
         "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"
@@ -35,21 +35,21 @@ WHY: Final[Mapping[str, str]] = {
     "needs a person to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
     "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
     "needs a card of each kind, typed by a person": "CARD-02 CARD-08 GEN-02 SET-18 SET-28",
-    "needs an account with other rights": "CARD-09 FLOW-10 FLOW-11 SET-13",
-    "needs another setting of the sandbox": "SET-23 SET-39 SET-60 SET-63",
+    "needs an account with different permissions": "CARD-09 FLOW-10 FLOW-11 SET-13",
+    "needs a different sandbox setting": "SET-23 SET-39 SET-60 SET-63",
     "needs days or years to pass": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
-    "needs a service that knows the header": "SET-71",
-    "is about the sandbox's ledger": "SET-70",
+    "needs a service that supports the header": "SET-71",
+    "concerns the sandbox's ledger": "SET-70",
 }
 PREFIXES: Final = ("CTL-", "SCN-")
 
 
-def untold(rules: list[Rule]) -> Iterator[tuple[str, str]]:
+def uncovered_rules(rules: list[Rule]) -> Iterator[tuple[str, str]]:
     """Yield the ids of the rules that no probe covers, each with the reason."""
-    reasons = {rule: why for why, words in WHY.items() for rule in words.split()}
+    reasons = {rule: why for why, words in REASONS_UNCHECKED.items() for rule in words.split()}
     for rule in rules:
         if rule["id"].startswith(PREFIXES):
-            yield rule["id"], OWN
+            yield rule["id"], CONTROL_API_ONLY
         elif rule["id"] in reasons:
             yield rule["id"], reasons[rule["id"]]
 
@@ -92,22 +92,24 @@ def is_live(service: Service) -> bool | None:
     if order.status == UNAUTHORIZED:
         raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
     if not order.is_success:
-        raise NotVerified(f"POST /v1/orders/ is {order.summary}, so this may not be a server of this API")
+        raise NotVerified(
+            f"POST /v1/orders/ returned {order.summary}, so this may not be a server of this API"
+        )
     if not all(isinstance(order.at(name), str) for name in OF_EVERY_ORDER):
         raise NotVerified(
-            f"POST /v1/orders/ is {order.summary}, but with no order that has {' and '.join(OF_EVERY_ORDER)}:"
+            f"POST /v1/orders/ returned {order.summary}, but no order with {' and '.join(OF_EVERY_ORDER)}:"
             " this may not be a server of this API"
         )
     flags = order.at("flags")
     if isinstance(flags, list) and TEST_FLAG not in flags:
         with suppress(CannotTell):
-            flags = [*flags, *service.create(by(CARD)).listed("flags")]
-    service.tidy()
+            flags = [*flags, *service.create(transaction_by(CARD)).listed("flags")]
+    service.clean_up()
     return TEST_FLAG not in flags if isinstance(flags, list) else None
 
 
 @cache
-def usual() -> VerificationResult:
+def verify_default_sandbox() -> VerificationResult:
     """Verify the sandbox with default settings; the result is cached."""
     with model() as own:
         return verify(own.service, live=False)
@@ -118,9 +120,9 @@ def verify(
     *,
     live: bool,
     progress: Progress | None = None,
-    beside: Sequence[ServiceAnswer] = (),
+    sandbox_answers: Sequence[ServiceAnswer] = (),
 ) -> VerificationResult:
-    """Check every rule; ``beside`` are the sandbox's answers, whose fields the service should have."""
+    """Check every rule; ``sandbox_answers`` have the fields that the service should have."""
     service.answers.clear()
     try:
         results: list[Check | Reported] = list(
@@ -128,11 +130,11 @@ def verify(
         )
         answers = list(service.answers)
     except NotVerified as why:
-        raise NotVerified(f"{why}{_left(service.tidy())}") from None
+        raise NotVerified(f"{why}{_describe_remaining(service.clean_up())}") from None
     except BaseException:
-        service.tidy()
+        service.clean_up()
         raise
-    remaining = service.tidy()
+    remaining = service.clean_up()
     with suppress(*UNREADABLE):
         checks = [each for each in results if isinstance(each, Check)]
         odd = {
@@ -140,28 +142,28 @@ def verify(
         }  # a request that should be refused proves nothing about records
         usual_ones = [each for each in answers if id(each) not in odd]
         checks += passive(usual_ones)
-        results = [*checks, *fields_beside(usual_ones, beside, checks), *results]
-    return found_of(results, answers, remaining)._replace(codes=service.codes)
+        results = [*checks, *compare_fields(usual_ones, sandbox_answers, checks), *results]
+    return summarize(results, answers, remaining)._replace(codes=service.codes)
 
 
-def _left(orders: Mapping[str, str]) -> str:
-    return f"; these orders remain there: {', '.join(orders)}" if orders else ""
+def _describe_remaining(orders: Mapping[str, str]) -> str:
+    return f"; these orders remain on the server: {', '.join(orders)}" if orders else ""
 
 
-def found_of(
+def summarize(
     checks: Sequence[Check | Reported],
     answers: list[ServiceAnswer],
     remaining: Mapping[str, str],
-    otherwise: str | None = None,
+    reason_unchecked: str | None = None,
 ) -> VerificationResult:
-    """Sum up checks; ``otherwise`` is the reason for rules without a check."""
+    """Sum up checks; ``reason_unchecked`` is the reason for rules without a check."""
     verdicts = sum_up(checks)
     known = rules()
-    for rule, why in untold(known):
+    for rule, why in uncovered_rules(known):
         verdicts.setdefault(rule, Reported(rule, Verdict.UNKNOWN, why))
-    if otherwise is not None:
+    if reason_unchecked is not None:
         for each in known:
-            verdicts.setdefault(each["id"], Reported(each["id"], Verdict.UNKNOWN, otherwise))
+            verdicts.setdefault(each["id"], Reported(each["id"], Verdict.UNKNOWN, reason_unchecked))
     refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
     return VerificationResult(_in_order(verdicts, known), remaining, answers, refusals)
 

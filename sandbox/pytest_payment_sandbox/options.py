@@ -59,7 +59,9 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("payment_scenario", "default of --payment-scenario", default="")
     parser.addini("payment_review", "default of --payment-review", default=OFF)
     parser.addini("payment_seed", "default of --payment-seed", default="")
-    parser.addini("payment_settings", "settings of every project, one per line: mode = live", type="linelist")
+    parser.addini(
+        "payment_settings", "settings of every project, one per line, such as mode = live", type="linelist"
+    )
     parser.addini("payment_intercept", "addresses to redirect to the sandbox", type="linelist")
 
 

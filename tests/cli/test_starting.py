@@ -100,8 +100,8 @@ def test_what_a_restart_ignores_is_said(serve: Serve, tmp_path: Path) -> None:
     again = announced(serve, "--state", state, "--project", str(file), "--webhook-url", "http://b.test/")
     changed = "the commands settings, scenario and clock change them"
     assert again["ignored"] == [
-        f"project Socks exists already and keeps its mode, scenario; {changed}",
-        f"project sandbox exists already and keeps its webhook_url; {changed}",
+        f"project Socks already exists and keeps its mode, scenario; {changed}",
+        f"project sandbox already exists and keeps its webhook_url; {changed}",
     ]
     requests.delete(f"{again['url']}/control/project/", auth=("socks", ""), timeout=5)
     again["process"].kill()

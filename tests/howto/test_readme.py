@@ -92,4 +92,4 @@ def test_its_links_lead_somewhere() -> None:
 
 def test_it_counts_the_scenarios_right() -> None:
     """The number in the README is the number of those that have a name."""
-    assert f"{NUMBERS[len(ready_names())]} ready scenarios" in README
+    assert f"{NUMBERS[len(ready_names())]} ready-made scenarios" in README

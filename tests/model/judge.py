@@ -90,7 +90,7 @@ class ControlJudge:
         Raises:
             Disagreement: it is not what the model says.
         """
-        self._hold([f"{each.how}; rules: {each.rules}" for each in self._judge.look()])
+        self._hold([f"{each.how}; rules: {each.rules}" for each in self._judge.compare_reads()])
 
     def _hold(self, texts: list[str]) -> None:
         texts += [] if texts else self._webhooks()

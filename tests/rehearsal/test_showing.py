@@ -85,7 +85,10 @@ def test_mails_are_counted() -> None:
     """One that comes twice or never is wrong; and one that others get who have not paid."""
     pages = [page(True, "thank you")]
     before = CustomerView(pages, Emails(["basket", "paid"], 1))
-    for texts, words in ((["basket", "paid", "paid"], "once more"), (["basket"], "does not get the email")):
+    for texts, words in (
+        (["basket", "paid", "paid"], "one more time"),
+        (["basket"], "does not get the email"),
+    ):
         (wrong,) = view_problems(CustomerView(pages, Emails(texts, 1)), before, TWICE, is_same_money=True)
         assert (wrong.kind, words in wrong.sentence) == ("mailed-differently", True)
     unpaid = CustomerView([page(False, "pay now")], Emails(["basket", "paid"], 1))
@@ -225,9 +228,14 @@ MISTAKES = {
             "mails for each webhook",
             "flask_mail",
             "webhook:2:twice",
-            "an email once more than without the change",
+            "an email one more time than without the change",
         ),
-        ("mails for each webhook", "django", "webhook:2:twice", "an email once more than without the change"),
+        (
+            "mails for each webhook",
+            "django",
+            "webhook:2:twice",
+            "an email one more time than without the change",
+        ),
         (
             "fails for who has not paid",
             "django",

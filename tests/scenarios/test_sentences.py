@@ -47,7 +47,7 @@ def test_what_happens_to_an_attempt(then: dict[str, Any], words: str) -> None:
             {"amount": {"gte": 100, "lt": 200}, "attempt": 2},
             "at least €1.00 and less than €2.00, attempt number 2",
         ),
-        ({"customer": {"email_address": "pays@*"}}, "e-mail pays@*"),
+        ({"customer": {"email_address": "pays@*"}}, "email pays@*"),
         ({"refund": True, "nth": 3}, "a refund, call number 3"),
     ],
 )

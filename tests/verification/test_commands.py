@@ -154,7 +154,7 @@ def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
     """Unless one says that it may be asked."""
     ran = command("verify", "--url", other.url, "--key", "live-key", cwd=tmp_path)
     assert ran.returncode == 2
-    assert "makes no test orders; to continue in live mode, add --yes-live" in ran.stderr
+    assert "does not create test orders; to continue in live mode, add --yes-live" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_told(tmp_path: Path, options: list[str], words: str) -
 def test_a_key_that_is_refused_is_told(other: Server, tmp_path: Path) -> None:
     """So is a file that cannot be written, before anything is asked."""
     ran = command("verify", "--url", other.url, "--key", "wrong", cwd=tmp_path)
-    assert (ran.returncode, "refuses the key: answered 401" in ran.stderr) == (2, True), ran.stderr
+    assert (ran.returncode, "refuses the key: 401" in ran.stderr) == (2, True), ran.stderr
     ran = command(
         *("verify", "--url", other.url, "--key", "sandbox-key", "--differences", "nowhere/x.yaml"),
         cwd=tmp_path,

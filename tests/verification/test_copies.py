@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox_verify.comparing import compare, written
+from payment_sandbox_verify.comparing import compare, format_settings_file
 from payment_sandbox_verify.verifying import model, service_at
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
@@ -42,7 +42,7 @@ def test_a_sandbox_with_the_file_is_found_to_differ_in_the_same_way(tmp_path: Pa
         found = compare(own.service, live=False)
     assert found.not_copied == []
     file = tmp_path / "differences.yaml"
-    file.write_text(written(found, file.name), encoding="utf-8")
+    file.write_text(format_settings_file(found, file.name), encoding="utf-8")
     with make_server(project_files=[file]) as server, requests.Session() as session:
         session.trust_env = False
         clock = SandboxClient(server.url, "sandbox-key").clock

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox_verify.answer import ServiceAnswer
-from payment_sandbox_verify.samples import CARD, INVOICE, by, some
+from payment_sandbox_verify.samples import CARD, INVOICE, line_quantity, transaction_by
 from payment_sandbox_verify.service import REFUNDED, Service
 from payment_sandbox_verify.verifying import model
 from tests.verification.exchanges import DifferingSession, Exchange, Way
@@ -26,25 +26,29 @@ def test_an_expired_authorization_reserves_nothing() -> None:
         order = own.service.with_lines(INVOICE, expiration_period="PT3S")
         assert own.service.take(order, "captures/amount/", PART).is_success
         own.client.clock.advance("PT5S")
-        assert own.service.tidy() == {order.at("id"): REFUNDED}
+        assert own.service.clean_up() == {order.at("id"): REFUNDED}
 
 
 def test_a_refunded_payment_is_given_back() -> None:
     """Nothing is left to say of it, although it was paid."""
     with model() as own:
-        order, _ = own.service.paid(by(CARD))
+        order, _ = own.service.paid(transaction_by(CARD))
         assert own.service.refund(order, {}).is_success
-        assert own.service.tidy() == {order.at("id"): REFUNDED}
+        assert own.service.clean_up() == {order.at("id"): REFUNDED}
 
 
-@pytest.mark.parametrize("lines", [some(1), some(2), some(3), some(1, "post")])
+@pytest.mark.parametrize(
+    "lines", [line_quantity(1), line_quantity(2), line_quantity(3), line_quantity(1, "post")]
+)
 def test_the_rest_of_a_partly_refunded_invoice_is_refunded(lines: list[dict[str, Any]]) -> None:
     """Line by line, as far as each has something left."""
     with model() as own:
         order = captured_invoice(own.service)
         assert own.service.refund(order, {"order_lines": lines}).is_success
-        assert own.service.tidy() == {order.at("id"): REFUNDED}
-        rest = [own.service.refund(order, {"order_lines": some(1, line)}) for line in ("socks", "post")]
+        assert own.service.clean_up() == {order.at("id"): REFUNDED}
+        rest = [
+            own.service.refund(order, {"order_lines": line_quantity(1, line)}) for line in ("socks", "post")
+        ]
         assert [answer.status for answer in rest] == [409, 409]
 
 
@@ -56,10 +60,12 @@ def _one_refund(exchange: Exchange) -> None:
 def test_a_server_that_refuses_more_refunds_is_told() -> None:
     """In a sentence that is true whatever was refunded before."""
     with model() as own:
-        order, _ = own.service.paid(by(CARD))
+        order, _ = own.service.paid(transaction_by(CARD))
         assert own.service.refund(order, {"amount": 400}).is_success
         own.service._session = DifferingSession(None, _one_refund)
-        assert own.service.tidy() == {order.at("id"): "1000 cents were paid, and it refuses a further refund"}
+        assert own.service.clean_up() == {
+            order.at("id"): "1000 cents were paid, and it refuses a further refund"
+        }
 
 
 def _accepts(order_id: str) -> Way:
@@ -78,8 +84,8 @@ def test_an_order_that_should_not_be_made_is_taken_back(method: str, path: str) 
     """Whatever call a server makes one for."""
     with model() as own:
         order = own.service.order()
-        own.service.made.remove(order.at("id"))
+        own.service.created_orders.remove(order.at("id"))
         own.service._session = DifferingSession(None, _accepts(order.at("id")))
         assert own.service.call(method, path, {}).is_success
-        assert own.service.tidy() == {}
+        assert own.service.clean_up() == {}
         assert own.service.read(order).at("status") == "cancelled"

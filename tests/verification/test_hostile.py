@@ -17,7 +17,7 @@ from payment_sandbox_verify import service as service_module
 from payment_sandbox_verify.checks import NotVerified
 from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
 from payment_sandbox_verify.probing import Verdict
-from payment_sandbox_verify.service import TRIES, Service
+from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import is_live, model, verify
 from tests.verification.exchanges import DifferingSession, Exchange
 
@@ -134,28 +134,28 @@ class Nobody:
 
 
 HOSTILE: dict[str, tuple[Answer, str]] = {
-    "html": (says(200, b"<html>hello</html>", "text/html"), "with no order that has id and status"),
+    "html": (says(200, b"<html>hello</html>", "text/html"), "no order with id and status"),
     "html for a refusal": (
         says(403, b"<html>no</html>", "text/html"),
-        "answered 403, so this may not be a server",
+        "returned 403, so this may not be a server",
     ),
-    "an empty body": (says(200, b""), "with no order"),
-    "an empty object": (says(201, b"{}"), "with no order"),
-    "a list": (says(201, b"[1, 2]"), "with no order"),
-    "a number": (says(201, b"7"), "with no order"),
-    "numbers for texts": (says(201, b'{"id": 7, "status": null}'), "with no order"),
-    "broken JSON": (says(201, b'{"id": "x", '), "with no order"),
-    "no UTF-8": (says(201, b'{"id": "\xff"}'), "with no order"),
-    "deep JSON": (deep, "with no order"),
-    "204": (says(204, b""), "with no order"),
-    "a redirect": (says(302, b"", Location="http://127.0.0.1:1/"), "answered 302"),
-    "500": (says(500, b"oops", "text/plain"), "answered 500"),
+    "an empty body": (says(200, b""), "but no order with"),
+    "an empty object": (says(201, b"{}"), "but no order with"),
+    "a list": (says(201, b"[1, 2]"), "but no order with"),
+    "a number": (says(201, b"7"), "but no order with"),
+    "numbers for texts": (says(201, b'{"id": 7, "status": null}'), "but no order with"),
+    "broken JSON": (says(201, b'{"id": "x", '), "but no order with"),
+    "no UTF-8": (says(201, b'{"id": "\xff"}'), "but no order with"),
+    "deep JSON": (deep, "but no order with"),
+    "204": (says(204, b""), "but no order with"),
+    "a redirect": (says(302, b"", Location="http://127.0.0.1:1/"), "returned 302"),
+    "500": (says(500, b"oops", "text/plain"), "returned 500"),
     "401": (says(401, b"{}"), "refuses the key"),
-    "429": (says(429, b"{}", Retry_After="7"), "it answers 429"),
-    "503": (says(503, b"{}"), "it answers 503"),
+    "429": (says(429, b"{}", Retry_After="7"), "it returned 429"),
+    "503": (says(503, b"{}"), "it returned 503"),
     "an endless body": (endless, f"more than {ANSWER_BYTES_MAX >> 20} MiB"),
-    "a slow body": (slow_body, "takes more than 2 s"),
-    "a slow head": (slow_head, "takes more than 2 s"),
+    "a slow body": (slow_body, "took more than 2 s"),
+    "a slow head": (slow_head, "took more than 2 s"),
     "no answer": (hangs_up, "was not answered"),
     "another protocol": (no_http, "was not answered"),
 }
@@ -175,8 +175,8 @@ def test_every_hostile_server_ends_in_a_sentence(name: str) -> None:
     assert words in str(told.value)
     assert "\n" not in str(told.value)
     is_busy = name in ("429", "503", "no answer", "another protocol")
-    assert len(paused) == (TRIES - 1 if is_busy else 0)
-    assert name != "429" or paused == [7.0] * (TRIES - 1)
+    assert len(paused) == (ATTEMPTS_MAX - 1 if is_busy else 0)
+    assert name != "429" or paused == [7.0] * (ATTEMPTS_MAX - 1)
 
 
 def silent(handler: BaseHTTPRequestHandler) -> None:
@@ -195,11 +195,11 @@ def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         session.trust_env = False
         service = Service(url, "key", session, Nobody(), lambda: None, lambda seconds: None)
         for number in range(20):
-            service.made.add(f"order-{number}")
+            service.created_orders.add(f"order-{number}")
         begun = monotonic_seconds()
-        with pytest.raises(NotVerified, match="has stopped answering"):
+        with pytest.raises(NotVerified, match="has stopped responding"):
             is_live(service)
-        assert len(service.tidy()) == 20
+        assert len(service.clean_up()) == 20
         assert monotonic_seconds() - begun < 1.5
         assert service.repeated == 1
 
@@ -268,6 +268,6 @@ def test_a_server_that_dies_meanwhile_is_told_with_what_is_left() -> None:
         session.request = dying  # type: ignore[method-assign, assignment]
         own.service.pause = lambda seconds: None
         with pytest.raises(
-            NotVerified, match=r"has stopped answering: .*; these orders remain there: [0-9a-f-]{36}"
+            NotVerified, match=r"has stopped responding: .*; these orders remain on the server: [0-9a-f-]{36}"
         ):
             verify(own.service, live=False)

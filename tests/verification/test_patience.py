@@ -7,10 +7,10 @@ import pytest
 
 from payment_sandbox_verify.probes import all_probes, patience
 from payment_sandbox_verify.probing import Probe, Reported, Verdict, run, sum_up
-from payment_sandbox_verify.verifying import model, usual
+from payment_sandbox_verify.verifying import model, verify_default_sandbox
 
 PROBES = [each for each in all_probes() if each.run.__module__ == patience.__name__]
-QUICK = [each for each in PROBES if each.run is not patience.of_a_shop_that_is_slow]  # in real time, too
+QUICK = [each for each in PROBES if each.run is not patience.slow_webhook]  # in real time, too
 RULES = {rule for each in PROBES for rule in each.rules}
 
 
@@ -40,7 +40,7 @@ def test_the_sandbox_agrees_with_itself() -> None:
     [
         ({"when": {"attempt": 2}, "then": {"drop": True}}, {"HOOK-10"}, "was not retried"),
         ({"when": {"attempt": 3}, "then": {"drop": True}}, {"HOOK-09"}, "was not retried"),
-        ({"when": {"attempt": 6}, "then": {"drop": True}}, {"HOOK-12"}, "came 5 times, not ten"),
+        ({"when": {"attempt": 6}, "then": {"drop": True}}, {"HOOK-12"}, "was attempted 5 times, not ten"),
         ({"when": {"attempt": 4}, "then": {"delay": "PT25S"}}, {"HOOK-11", "LIM-06"}, "are 145 s apart"),
         ({"then": {"duplicate": 2}}, {"HOOK-11", "LIM-06", "SET-58"}, "are 5 s apart"),
     ],
@@ -55,6 +55,6 @@ def test_a_server_that_differs(fault: dict[str, Any], rules: set[str], words: st
 
 def test_without_patience_it_says_what_would_tell() -> None:
     """And asks nothing."""
-    assert {usual().reports[rule].how for rule in RULES} == {
+    assert {verify_default_sandbox().reports[rule].how for rule in RULES} == {
         "needs half an hour: try --patient, with --webhook-url"
     }

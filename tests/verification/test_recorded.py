@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.receiver import WebhookReceiver
-from payment_sandbox_verify.comparing import Compared, compare_recorded
+from payment_sandbox_verify.comparing import Compared, compare_recording
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.recorded import HarRefused, read_har
 from tests.verification.recording import Change, Recorder, careful, recorded
@@ -16,7 +16,7 @@ from tests.verification.recording import Change, Recorder, careful, recorded
 
 def held(tmp_path: Path, change: Change | None = None) -> Compared:
     """What is found in a recorded day of a shop."""
-    return compare_recorded(read_har(recorded(tmp_path / "shop.har", change)), "shop.har")
+    return compare_recording(read_har(recorded(tmp_path / "shop.har", change)), "shop.har")
 
 
 def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
@@ -37,12 +37,12 @@ def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
         "STA-17",
     } <= agreed
     assert len(agreed) >= 40
-    assert found.theirs.reports["CARD-21"].how == "no recorded call shows it"
+    assert found.theirs.reports["CARD-21"].how == "no recorded call covers this rule"
 
 
 def test_an_untouched_recording_has_no_difference(tmp_path: Path) -> None:
     """Calls are made with their conditions, keys and bodies; people do what later answers show."""
-    found = compare_recorded(read_har(recorded(tmp_path / "shop.har", do=careful)), "shop.har")
+    found = compare_recording(read_har(recorded(tmp_path / "shop.har", do=careful)), "shop.har")
     assert {each.rule: each.how for each in found.differing} == {}
     assert found.skipped == ()
 
@@ -174,10 +174,10 @@ def test_names_banks_and_addresses_of_the_real_service(tmp_path: Path) -> None:
     ]
     file.write_text(json.dumps(entries), encoding="utf-8")
     names = {"bank-redirect-nl": "my-bank-button"}
-    found = compare_recorded(read_har(file, names), "shop.har", names)
+    found = compare_recording(read_har(file, names), "shop.har", names)
     assert {each.rule: each.how for each in found.differing} == {}
     assert found.settings == {"aliases": {"my-bank-button": "bank-redirect-nl"}}
-    assert compare_recorded(read_har(file), "shop.har").differing
+    assert compare_recording(read_har(file), "shop.har").differing
     assert len(receiver.received) == first, "the real shop hears nothing of it"
     receiver.close()
 
@@ -191,9 +191,9 @@ def test_orders_of_before_the_recording_are_left_out(tmp_path: Path) -> None:
         recorder.call("GET", f"/v1/orders/{order['id']}/")
         recorder.call("POST", "/v1/orders/", {"currency": "EUR", "amount": 1000})
 
-    found = compare_recorded(read_har(recorded(tmp_path / "shop.har", do=do)), "shop.har")
+    found = compare_recording(read_har(recorded(tmp_path / "shop.har", do=do)), "shop.har")
     assert len(found.skipped) == 1
-    assert found.skipped[0].endswith("was made before the recording")
+    assert found.skipped[0].endswith("was created before the recording")
     assert found.differing == []
 
 
@@ -202,7 +202,7 @@ def test_orders_of_before_the_recording_are_left_out(tmp_path: Path) -> None:
     [
         ("{", "line 1, column 2: this is not JSON"),
         ("[]", "the file has no log.entries, so it is not a HAR file"),
-        ('{"log": {"entries": []}}', "none of the 0 entries is a call of a path that begins with /v1/"),
+        ('{"log": {"entries": []}}', "none of the 0 entries calls a path that begins with /v1/"),
         ('{"log": {"entries": [{"request": {}}]}}', r"log.entries\[0\] is malformed: KeyError 'response'"),
         ('{"log": {"entries": [7]}}', r"log.entries\[0\] is malformed"),
         ('{"log": 7}', "the file has no log.entries"),

@@ -8,11 +8,11 @@ import requests
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.checks import NotVerified
-from payment_sandbox_verify.comparing import Compared, compare, lines, written
+from payment_sandbox_verify.comparing import Compared, compare, format_settings_file, lines
 from payment_sandbox_verify.probes import all_probes
 from payment_sandbox_verify.probing import Reported, Verdict, run, sum_up
 from payment_sandbox_verify.service import NOT_LIVE
-from payment_sandbox_verify.verifying import is_live, model, usual, verify
+from payment_sandbox_verify.verifying import is_live, model, verify, verify_default_sandbox
 from tests.verification.differing import DIFFERENT, Different
 from tests.verification.exchanges import DifferingSession, Exchange, Way
 
@@ -21,7 +21,7 @@ ASKED_MIN = 295
 
 def told(verdict: Verdict) -> set[str]:
     """The rules with a verdict on the sandbox itself."""
-    return {rule for rule, each in usual().reports.items() if each.verdict is verdict}
+    return {rule for rule, each in verify_default_sandbox().reports.items() if each.verdict is verdict}
 
 
 def compared(different: Different) -> Compared:
@@ -33,12 +33,16 @@ def compared(different: Different) -> Compared:
 
 def test_the_sandbox_agrees_with_itself() -> None:
     """In every rule that a caller can show; all the others have a reason."""
-    assert {rule: each.how for rule, each in usual().reports.items() if rule in told(Verdict.DIFFERS)} == {}
+    assert {
+        rule: each.how
+        for rule, each in verify_default_sandbox().reports.items()
+        if rule in told(Verdict.DIFFERS)
+    } == {}
     assert len(told(Verdict.AGREES)) >= ASKED_MIN
-    assert set(usual().reports) == {rule["id"] for rule in rules()}
-    unknown = [usual().reports[rule].how for rule in told(Verdict.UNKNOWN)]
+    assert set(verify_default_sandbox().reports) == {rule["id"] for rule in rules()}
+    unknown = [verify_default_sandbox().reports[rule].how for rule in told(Verdict.UNKNOWN)]
     assert all(unknown)
-    assert "the probe did not get that far" not in unknown
+    assert "the probe stopped before this check" not in unknown
 
 
 TOGETHER = (  # what has nothing to do with each other is noticed at one server
@@ -114,14 +118,14 @@ def test_a_server_that_differs(name: str) -> None:
     assert all(each.how for each in found.differing)
     is_copied = bool(different.settings) and name != "orders cannot be cancelled"
     assert (found.not_copied == []) is (is_copied or not found.differing)
-    text = written(found, "differences.yaml")
+    text = format_settings_file(found, "differences.yaml")
     assert all(f"#   {each.rule}: " in text for each in found.not_copied)
 
 
 def test_what_a_difference_hides_is_listed_under_it() -> None:
     """Of a rule that could not be asked about for this reason, nothing is said but that."""
     reports = {
-        "CAP-02": Reported("CAP-02", Verdict.UNKNOWN, "STA-04 differs, and hides it", "STA-04"),
+        "CAP-02": Reported("CAP-02", Verdict.UNKNOWN, "hidden because STA-04 differs", "STA-04"),
         "STA-04": Reported("STA-04", Verdict.DIFFERS, "status is 'new', not 'processing'"),
     }
     assert [line.strip() for line in lines(reports)][-2:] == [
@@ -181,9 +185,9 @@ def _none(own: Any) -> None:
     ("alter", "expected"),
     [
         (lambda own: None, {}),
-        (_each_twice, {"HOOK-02": "3 webhooks came for 2 changes of an order that is cancelled"}),
-        (_first_only, {"HOOK-02": "1 of 2 webhooks came for an order that is cancelled"}),
-        (_none, {"HOOK-02": "0 of 2 webhooks came for an order that is cancelled"}),
+        (_each_twice, {"HOOK-02": "3 webhooks arrived for 2 changes of an order that is cancelled"}),
+        (_first_only, {"HOOK-02": "1 of 2 webhooks arrived for an order that is cancelled"}),
+        (_none, {"HOOK-02": "0 of 2 webhooks arrived for an order that is cancelled"}),
     ],
 )
 def test_each_change_is_one_webhook(alter: Callable[[Any], None], expected: dict[str, str]) -> None:
@@ -253,7 +257,7 @@ def test_a_server_that_does_not_answer_is_not_verified(monkeypatch: pytest.Monke
     """Nor is one that refuses the key, or one that is something else."""
     with model() as own:
         own.service.key = "wrong"
-        with pytest.raises(NotVerified, match="refuses the key: answered 401 Unauthorized"):
+        with pytest.raises(NotVerified, match="refuses the key: 401 Unauthorized"):
             is_live(own.service)
         own.service.pause = lambda seconds: None
         monkeypatch.setattr(own.service._session, "request", _failing(requests.ConnectionError("gone")))
@@ -282,5 +286,5 @@ def test_each_probe_can_read_what_the_sandbox_answers() -> None:
     """One that falls over an answer would tell nothing of any server."""
     with model() as own:
         found = list(run(list(all_probes()), own.service, is_live=False))
-        own.service.tidy()
+        own.service.clean_up()
     assert [each for each in found if isinstance(each, Reported) and "could not be read" in each.how] == []

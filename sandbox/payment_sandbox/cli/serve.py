@@ -156,7 +156,7 @@ def _about_stand_in(announced: Announcement) -> Iterator[str]:
     for name in announced.stands_in_for:
         line = f"127.0.0.1 {name}"
         pattern = line.replace(".", r"\.")
-        yield f"It stands in for {name}. To redirect a shop on this machine, and to undo that:"
+        yield f"It stands in for {name}. To redirect a shop on this machine, and to undo the redirection:"
         yield f"  echo '{line}' | sudo tee -a /etc/hosts"
         yield f"  sudo sed -i '/^{pattern}$/d' /etc/hosts"
 
@@ -378,7 +378,7 @@ def _control_token(host: str, token: str | None) -> str | None:
 
 
 def _warm_up(server: "Server", stopped: Event) -> None:
-    """Load the modules of pages and threads shortly after the start."""
+    """Preload the modules for pages and threads shortly after startup."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
         server.app.complete()
         with LOADING:

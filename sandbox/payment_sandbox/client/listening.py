@@ -86,7 +86,7 @@ class Listener:
     ) -> None:
         """Forward with ``send``, which delivers to the shop.
 
-        ``on_server`` is called with the reason of a connection failure, and with None after the
+        ``on_server`` is called with the reason for a connection failure, and with None after the
         reconnection.
         """
         self._sandbox = sandbox
@@ -97,7 +97,7 @@ class Listener:
         self._unconfirmed = UnconfirmedReplies()
         self._name = token_hex(8)
         self._is_connected = False
-        self._failure: str | None = None  # reason of the last connection failure
+        self._failure: str | None = None  # reason for the last connection failure
         self._stopped = Event()
 
     def run(self) -> None:

@@ -16,7 +16,7 @@ PAID: Final = ("completed", "accepted")
 
 
 class TriggerImpossible(Exception):
-    """The trigger cannot run; the message has the reason and the remedy."""
+    """The trigger cannot run; the message states the reason and the remedy."""
 
 
 def _play(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:

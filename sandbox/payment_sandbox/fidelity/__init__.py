@@ -1,4 +1,4 @@
 """The fidelity ledger: every rule that the sandbox follows, with its source.
 
-Other packages import ``ledger``.
+Other packages may import ``ledger``.
 """

@@ -1,6 +1,6 @@
 """Strict parsing of untrusted input, with a report of all violations and their paths.
 
-Other packages import any of its modules.
+Other packages may import any of its modules.
 """
 
 from payment_sandbox.forms.base import (

@@ -1,4 +1,4 @@
 """Building blocks without payment logic: timelines, periods, identifiers, masking.
 
-Other packages import any of its modules.
+Other packages may import any of its modules.
 """

@@ -39,7 +39,7 @@ def uncancellable_reason(order: Order) -> str | None:
     if credited_cents:
         return (
             f"{credited_cents} of {order.amount_cents} cents have been received for order {order.id}: "
-            "it completes with the rest and can then be refunded"
+            "it completes once the remainder arrives, and can then be refunded"
         )
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None

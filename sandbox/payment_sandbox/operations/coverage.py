@@ -112,7 +112,7 @@ class _Evidence(NamedTuple):
     by_hand: Container[tuple[str | None, str]]  # ids of orders, each with an action
 
     def order(self, order: Order, outcome: str = "") -> str:
-        """Rate an order's handling of a case: right, wrong or by hand."""
+        """Rate how an order handled a case: correctly, incorrectly or manually."""
         if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
             return WRONG
         done = (CREATED, *(action for action, outcomes in OUTCOMES_BY_ACTION.items() if outcome in outcomes))

@@ -96,7 +96,7 @@ class AuthorizationEnd:
     """The end of an authorization's period."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether the authorization expires at this time with a remainder."""
+        """Whether the authorization expires at this time with money still reserved."""
         attempt = _attempt(epoch, command)
         authorization = attempt.authorization if attempt is not None else None
         if authorization is None or authorization.is_over or authorization.expires_at != at:

@@ -144,12 +144,12 @@ def _words(entry: JournalEntry) -> str:
 
 
 def refusal(entry: JournalEntry) -> str:
-    """Return the sentence of a refusal, with amounts in euros; empty without a refusal."""
+    """Return a refusal's message with amounts in euros; empty if the call was not refused."""
     return convert_cents((entry.error() or "").partition(": ")[2])
 
 
 def short_reason(entry: JournalEntry) -> str:
-    """Return the short reason of a refusal: no details in brackets, and short ids."""
+    """Return the reason for a refusal in short form: without details in brackets, and with short ids."""
     why = UUID.sub(r"\1…", refusal(entry)).partition(" (")[0] or entry.rule or ""
     return why if len(why) <= WORDS_MAX else f"{why[:WORDS_MAX]}…"
 

@@ -87,7 +87,7 @@ def _find_unreachable(
         )
         yield Violation(
             f"rules[{index}].then",
-            f"can never happen: these attempts wait for {' or '.join(known)}",
+            f"can never happen: the attempts that match this rule wait for {' or '.join(known)}",
             known,
         )
         return
@@ -105,7 +105,9 @@ def _find_ineffective(
     known = set().union(*(kind.words for kind in kinds))
     for word in rule.then:
         if kinds and word not in known:
-            yield Violation(f"{path}.then.{word}", "has no effect on these attempts", sorted(known))
+            yield Violation(
+                f"{path}.then.{word}", "has no effect on the attempts that match this rule", sorted(known)
+            )
     yield from _find_impossible(path, when)
     for key in when.customer.keys() - set(CUSTOMER_KEYS):
         nearest = nearest_word(key, CUSTOMER_KEYS)

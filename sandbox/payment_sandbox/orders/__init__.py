@@ -1,4 +1,4 @@
 """The domain: orders, payment attempts, authorizations, refunds, stored cards and webhooks.
 
-Other packages import any of its modules.
+Other packages may import any of its modules.
 """

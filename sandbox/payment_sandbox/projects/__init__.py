@@ -1,4 +1,4 @@
 """A project: one merchant integration under test, with its own state, clock and outbox.
 
-Other packages import any of its modules.
+Other packages may import any of its modules.
 """

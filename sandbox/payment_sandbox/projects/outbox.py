@@ -71,7 +71,7 @@ class AwaitedDeliveries:
 
 
 class DeliveryQueue:
-    """Numbered deliveries: first in, first out, except that awaited orders go first.
+    """Numbered deliveries: first in, first out, except that awaited orders take priority.
 
     The deliveries of one order keep their sequence. The queue has no lock of its own.
     """
@@ -81,7 +81,7 @@ class DeliveryQueue:
         self.pending: dict[int, QueuedDelivery] = {}  # admitted and not finished, oldest first
         self._queue: deque[int] = deque()  # may contain numbers of deliveries taken early
         self._queue_of: dict[str, deque[int]] = {}  # by order
-        self._first: dict[str, None] = {}  # the orders whose deliveries go first
+        self._first: dict[str, None] = {}  # the orders whose deliveries take priority
         self._awaited: list[AwaitedDeliveries] = []
 
     def __bool__(self) -> bool:
@@ -158,7 +158,7 @@ class ReleaseResult(NamedTuple):
     """The follow-up to a release of deferred webhooks."""
 
     needs_carrier: bool
-    wakes: bool  # the agenda has got an earlier entry
+    wakes: bool  # the agenda has a new earliest entry
 
 
 class DeferredDeliveries:

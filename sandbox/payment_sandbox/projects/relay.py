@@ -216,7 +216,7 @@ class Relay:
         with self._changed:
             self._newest_call += 1
             call = self._newest_call
-            self._changed.notify_all()  # earlier calls end
+            self._changed.notify_all()  # makes earlier calls return
             self._waiting_calls += 1
             try:
                 self._changed.wait_for(

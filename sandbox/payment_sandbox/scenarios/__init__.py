@@ -1,4 +1,4 @@
 """Scenarios: rules for the outcome of attempts, webhooks and requests.
 
-Other packages import any of its modules.
+Other packages may import any of its modules.
 """

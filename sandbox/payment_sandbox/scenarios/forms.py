@@ -84,10 +84,10 @@ class ThenForm(Form):
 
     customer = Choice(
         ("waits", "pays", "fails", "cancels", "abandons"),
-        about="The customer's action on the page; with waits, a browser or control call acts.",
+        about="The customer's action on the page; waits leaves it to a browser or a control call.",
     )
     after = PeriodText(zero=True, about="The delay before the action or result; none by default.")
-    reason = Text(about="The reason of a failure, shown on the transaction.")
+    reason = Text(about="The reason for a failure, shown on the transaction.")
     card = Choice(
         (*CARDS, *(network for network in NETWORKS if network not in CARDS)),
         about="The test card, or for wallet-google the network.",

@@ -28,7 +28,7 @@ CONDITION_NAMES: Final = {
     "payment_method": "",
     "method": "",
     "path": "",
-    "email_address": "e-mail",
+    "email_address": "email",
     "merchant_order_id": "order number",
     "nth": "call number",
     "attempt": "attempt number",

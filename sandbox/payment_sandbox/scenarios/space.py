@@ -187,7 +187,7 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell(JOB, LATE): "covered by time passing after an action, which delays jobs",
     Cell(JOB, OTHER_VALUE): "a job takes no input",
 }
-"""The reasons of cells without a variation; a filled cell takes precedence over ``*``."""
+"""The reasons for cells without a variation; a filled cell takes precedence over ``*``."""
 
 
 def cells() -> list[Cell]:

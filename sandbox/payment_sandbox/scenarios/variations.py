@@ -63,7 +63,7 @@ UNDONE: Final = "a late webhook or a stale read undoes a payment"
 STUCK: Final = "one hanging call blocks the shop for all customers"
 REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
 NOT_TAKEN: Final = "goods ship although the capture was refused"
-MIXED_UP: Final = "one customer's payment counts for another customer"
+MIXED_UP: Final = "one customer's payment is credited to another customer"
 RISKS_BY_COST: Final = (
     UNPAID,
     TWICE,

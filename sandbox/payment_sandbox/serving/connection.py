@@ -264,7 +264,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         else:
             self.transport.close()
 
-    # Requests, one by one from aiohttp
+    # Request handling: aiohttp passes one request at a time
 
     async def answered(self, http: web.BaseRequest) -> web.StreamResponse:
         """Read the body of a request, and answer the request."""

@@ -181,7 +181,7 @@ class Courier:
     def waiting(self) -> "Iterator[None]":
         """Defer deliveries to this thread in the context; then hand the remaining ones to other threads."""
         thread_id = get_ident()
-        outer = self._deferred.get(thread_id)  # set in a call by a webhook handler of another call
+        outer = self._deferred.get(thread_id)  # set if a webhook handler makes this call during another call
         postponed = self._deferred[thread_id] = deque()
         try:
             yield

@@ -29,7 +29,7 @@ STOP_SECONDS: Final = 1.0
 FINISHED_SECONDS: Final = 0.005  # between checks for unanswered requests
 STALE_SECONDS: Final = 5.0  # between checks for inactive connections
 SILENT_SECONDS_MAX: Final = 10.0  # browsers preconnect, and may never use the connection
-HANDSHAKE: Final = b"\x16"  # the first byte of TLS, and of no HTTP method
+HANDSHAKE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
 HANDSHAKE_SECONDS: Final = 5.0
 UNTRUSTED: Final = "the client may not trust the certificate; see /docs/https/"
 

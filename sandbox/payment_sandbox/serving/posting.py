@@ -218,7 +218,7 @@ REDIRECTS: Final = (301, 302, 303, 307, 308)
 NO_ANSWER: Final = f"no answer within {TIMEOUT_SECONDS:g} seconds"
 STILL_WAITS: Final = (
     f"{NO_ANSWER} from a webhook handler; the call that caused the webhook waits for the handler; "
-    "pytest-timeout ends hanging tests. %s"
+    "pytest-timeout stops tests that hang. %s"
 )
 GRACE_SECONDS: Final = 0.2  # for an event loop to cancel a late handler
 

@@ -264,7 +264,7 @@ def _describe_ignored(project: Project | None, declared: DeclaredProject) -> Ite
     differing = list(_differences(project, declared))
     if differing:
         yield (
-            f"project {name} exists already and keeps its {', '.join(differing)}; the commands settings, "
+            f"project {name} already exists and keeps its {', '.join(differing)}; the commands settings, "
             "scenario and clock change them"
         )
 

@@ -104,7 +104,7 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
         CertificateRefused: the file has no certificate.
     """
     with LOADING:
-        import certifi  # deferred, like requests, which brings it
+        import certifi  # deferred, like requests, which depends on it
 
     context = ssl.create_default_context()
     if version("urllib3").startswith("1."):

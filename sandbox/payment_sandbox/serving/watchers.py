@@ -75,7 +75,7 @@ class _Audience:
         self._is_scheduled = False
 
     def call(self) -> None:
-        """Schedule a wake-up of all watchers, unless one is scheduled. Call it on any thread."""
+        """Schedule a wake-up of all watchers, unless one is scheduled. Thread-safe."""
         if not self._is_scheduled:
             self._is_scheduled = True
             with suppress(RuntimeError):  # the loop has stopped

@@ -446,7 +446,7 @@ def undo_move(project: Project, current: Epoch, before: Checkpoint) -> Irreversi
     """Undo a clock move: restore the previous epoch and journal.
 
     Raises:
-        UndoLosesChanges: there are later changes, which the error names; nothing changes.
+        UndoLosesChanges: later changes exist; the error lists them, and nothing is undone.
         ProjectReset: the project has been reset or restored since.
     """
     _refuse_loss(current, before)

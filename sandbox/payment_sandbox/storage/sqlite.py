@@ -110,7 +110,7 @@ class HeldFile:
             raise
 
     def _fill(self, path: Path) -> None:
-        """Replace the empty file by an initialised file, which is locked before it becomes visible."""
+        """Replace the empty file with an initialised file, which is locked before it becomes visible."""
         part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)  # a killed server's temporary file; the lock excludes running servers
         made = _lock(part, os.O_CREAT | os.O_EXCL)

@@ -105,7 +105,7 @@ class PaymentSandboxMixin(Base):
     def _callSetUp(self) -> None:  # noqa: N802 (unittest's name; there is no public hook for failures)
         if self.payment_intercept or (
             self._marker_options is not None and self._marker_options.urls
-        ):  # even without use of the project, no request may leave the process
+        ):  # even if the test does not use the project, no request may leave the process
             _ = self.payment_sandbox
         with self._timeline_on_failure():
             super()._callSetUp()  # type: ignore[misc]

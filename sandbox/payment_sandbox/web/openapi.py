@@ -32,7 +32,7 @@ ERRORS: Final = {
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
     429: "The server's quota of projects is exhausted",
-    501: "A part of the server is not installed; value has the command that installs it",
+    501: "A part of the server is not installed; `value` is the command that installs it",
     507: "The quota of the project or the server is exhausted, or the disk is full; nothing has changed",
 }
 STORING_METHODS: Final = ("POST", "PUT", "PATCH")

@@ -77,7 +77,7 @@ def sequence(
     """Draw timeline entries and scheduled events.
 
     ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the entries up to the
-    displayed moment; None for now.
+    displayed moment; None means the present.
     """
     happenings = list(happenings)
     rows = list(_rows(happenings, link or _no_link, past))

@@ -74,7 +74,7 @@ def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
 
 
 def described_routes(app: Flask) -> Iterator[tuple[Rule, Facts]]:
-    """Yield the routes with their facts."""
+    """Yield each route with its declared facts."""
     for rule in app.url_map.iter_rules():
         facts = required_facts(app, rule)
         yield rule, facts

@@ -9,8 +9,8 @@ from payment_sandbox_verify.model.records import Line, Shop
 class Outcome(NamedTuple):
     """One allowed answer, and the state that follows it.
 
-    The first of ``rules`` is the closest; a wrong refusal violates ``accepted``. ``assumption`` is the number
-    of the assumption that settles a choice of the specification.
+    ``rules`` lists the most specific rule first; a wrong refusal violates
+    ``accepted``. ``assumption`` is the number of the assumption that settles a choice of the specification.
     """
 
     status: int
@@ -66,7 +66,7 @@ class Create:
     capture_mode: str = ""
     period: str = ""  # of the transaction, or of the hosted page
     lines: tuple[Line, ...] = ()
-    customer: str = ""  # the local part of the e-mail address, such as "declined"
+    customer: str = ""  # the local part of the email address, such as "declined"
     offered: tuple[str, ...] = ()
     issuer: str = ""
     flow: str = ""
@@ -175,7 +175,7 @@ class Advance:
 
 @dataclass(frozen=True)
 class Answer:
-    """A change of the shop: from now on it accepts webhooks, or answers with 503."""
+    """A change in the shop's behaviour: from then on, it accepts webhooks or answers with 503."""
 
     is_reachable: bool
 

@@ -22,8 +22,8 @@ from payment_sandbox_verify.model.records import (
 
 def add_order(shop: Shop, order: Order) -> Shop:
     """Add an order; a creation with any status but ``new`` sends a webhook (SET-55)."""
-    told = () if order.status == "new" else (Webhook(shop.now),)
-    return replace(shop, orders=(*shop.orders, replace(order, webhooks=told)))
+    webhooks = () if order.status == "new" else (Webhook(shop.now),)
+    return replace(shop, orders=(*shop.orders, replace(order, webhooks=webhooks)))
 
 
 def change(shop: Shop, number: int, order: Order) -> Shop:
@@ -61,7 +61,7 @@ def visit(shop: Shop, number: int) -> Shop:
     return change(shop, number, order)
 
 
-def superseded(attempt: Attempt) -> Attempt:
+def supersede(attempt: Attempt) -> Attempt:
     """Cancel an attempt, and void its authorization, because another attempt pays the order (A45)."""
     mine = attempt.authorization
     if mine is not None and mine.rest and not mine.is_expired:
@@ -84,7 +84,7 @@ def pay(shop: Shop, number: int, index: int) -> Shop:
         status = "accepted" if attempt.facts.is_invoice else shop.authorized_status
     else:
         attempt = replace(attempt, received=attempt.received or attempt.amount)
-    others = tuple(superseded(other) for other in order.attempts)
+    others = tuple(supersede(other) for other in order.attempts)
     order = with_attempt(replace(order, attempts=others), index, replace(attempt, status=status, due=None))
     if attempt.flow.startswith("first "):
         card = Card(number, attempt.flow[6:], attempt.amount, after(shop.now, SERIES_LASTS))
@@ -104,7 +104,7 @@ def set_authorization(shop: Shop, number: int, index: int, authorization: Author
     return change(shop, number, replace(with_attempt(order, index, attempt), status=status))
 
 
-def authorization_ends(shop: Shop, number: int, index: int) -> Shop:
+def end_authorization(shop: Shop, number: int, index: int) -> Shop:
     """Capture a delayed authorization, or expire any other (CAP-03, CAP-05, CAP-07, SET-44)."""
     authorization = shop.orders[number].attempts[index].authorization
     assert authorization is not None, "it is due"
@@ -114,7 +114,7 @@ def authorization_ends(shop: Shop, number: int, index: int) -> Shop:
     return set_authorization(shop, number, index, replace(authorization, is_expired=True))
 
 
-def ended(before: Order, order: Order) -> tuple[str, ...]:
+def ending_rules(before: Order, order: Order) -> tuple[str, ...]:
     """Return the rules on the expiry or delayed capture between two states of an order, closest first."""
     if order.status == before.status and order.captured == before.captured:
         return ()
@@ -126,7 +126,7 @@ def ended(before: Order, order: Order) -> tuple[str, ...]:
     return ("ORD-12",) if order.is_hosted else ("SET-35",)
 
 
-def page_expires(shop: Shop, number: int) -> Shop:
+def expire_page(shop: Shop, number: int) -> Shop:
     """Expire the hosted page, and its open attempt (ORD-12, A12)."""
     order = shop.orders[number]
     attempts = tuple(
@@ -136,7 +136,7 @@ def page_expires(shop: Shop, number: int) -> Shop:
     return change(shop, number, replace(order, status="expired", attempts=attempts))
 
 
-def screening_answers(shop: Shop, number: int, index: int, answer: str) -> Shop:
+def answer_screening(shop: Shop, number: int, index: int, answer: str) -> Shop:
     """Apply the answer of a slow screening: back to ``new``, or the end (STA-14; contract: needs-time)."""
     if answer != "passed":
         return end_attempt(shop, number, index, "cancelled" if answer == "declined" else "error")
@@ -164,7 +164,7 @@ def with_refund(order: Order, index: int, refund: Refund) -> Order:
 
 
 def deliver(webhook: Webhook, is_reachable: bool) -> Webhook:
-    """Try a delivery; failures are retried up to ten tries in sum (HOOK-09, HOOK-10, HOOK-12)."""
+    """Attempt a delivery; failures are retried, up to ten attempts in total (HOOK-09, HOOK-10, HOOK-12)."""
     attempts = webhook.attempts + 1
     failed = "failed" if attempts == DELIVERIES else "pending"
     return replace(webhook, attempts=attempts, state="delivered" if is_reachable else failed)
@@ -195,20 +195,20 @@ def _due_attempt(order: Order, number: int, index: int, attempt: Attempt) -> Due
     authorization = attempt.authorization
     if authorization is not None:
         if authorization.rest and not authorization.is_expired:
-            return authorization.expires, lambda shop: authorization_ends(shop, number, index)
+            return authorization.expires, lambda shop: end_authorization(shop, number, index)
         return None
     if not attempt.is_open:
         return None
     if attempt.due is not None and attempt.due <= attempt.expires:
         if attempt.screening:
             answer = attempt.screening
-            return attempt.due, lambda shop: screening_answers(shop, number, index, answer)
+            return attempt.due, lambda shop: answer_screening(shop, number, index, answer)
         is_settled = attempt.amount != 66604
         return attempt.due, lambda shop: settle_recurring(shop, number, index, is_settled)
     return attempt.expires, lambda shop: end_attempt(shop, number, index, "expired")
 
 
-def _due_order(order: Order, number: int) -> list[Due]:
+def _due_order_events(order: Order, number: int) -> list[Due]:
     due = _due_webhooks(number, order.webhooks, None)
     for index, attempt in enumerate(order.attempts):
         end = _due_attempt(order, number, index, attempt)
@@ -219,19 +219,21 @@ def _due_order(order: Order, number: int) -> list[Due]:
             due.append((refund.fails, partial(end_refund, number=number, index=index, status="error")))
     is_transfer = any(a.facts.is_transfer and a.is_open for a in order.attempts)
     if order.expires is not None and order.is_active and not is_transfer:  # A21
-        due.append((order.expires, lambda shop: page_expires(shop, number)))
+        due.append((order.expires, lambda shop: expire_page(shop, number)))
     return due
 
 
 def due_times(shop: Shop) -> list[datetime]:
     """Return the times of all due events, earliest first (CTL-17)."""
-    return sorted({due for number, order in enumerate(shop.orders) for due, _ in _due_order(order, number)})
+    return sorted(
+        {due for number, order in enumerate(shop.orders) for due, _ in _due_order_events(order, number)}
+    )
 
 
 def run_until(shop: Shop, until: datetime) -> Shop:
     """Run all due events up to a time, each at its own time (CTL-13)."""
     while True:
-        due = [item for number, order in enumerate(shop.orders) for item in _due_order(order, number)]
+        due = [item for number, order in enumerate(shop.orders) for item in _due_order_events(order, number)]
         first = min(due, key=lambda item: item[0], default=None)
         if first is None or first[0] > until:
             return replace(shop, now=until)

@@ -18,7 +18,7 @@ from payment_sandbox_verify.model.calls import (
     invalid,
     refuse,
 )
-from payment_sandbox_verify.model.merchant import begun, is_offered, new_attempt
+from payment_sandbox_verify.model.merchant import begin_attempt, is_offered, new_attempt
 from payment_sandbox_verify.model.money import is_amount
 from payment_sandbox_verify.model.records import METHODS, Attempt, Code, Order, Shop, after
 
@@ -44,7 +44,7 @@ def payable(order: Order) -> int | None:
     return None
 
 
-def visits(shop: Shop, call: Act) -> Outcomes:
+def visit_page(shop: Shop, call: Act) -> Outcomes:
     """Open the payment page as the customer (STA-04 to STA-07, SET-36).
 
     Unspecified: whether a visit of the hosted page changes the status, or a needless visit is refused.
@@ -59,7 +59,7 @@ def visits(shop: Shop, call: Act) -> Outcomes:
     return (allow(200, changes.visit(shop, call.order), order.attempts[index].facts.visited, "GEN-06"),)
 
 
-def pays(shop: Shop, call: Act) -> Outcomes:
+def pay_as_customer(shop: Shop, call: Act) -> Outcomes:
     """Pay as the customer, which implies a visit; both send a webhook (A32, STA-08, STA-09).
 
     Test cards only affect card payments.
@@ -77,7 +77,7 @@ def pays(shop: Shop, call: Act) -> Outcomes:
     return (allow(200, done, *PAID.get(attempt.flow, ()), *by_kind, by="A32"),)
 
 
-def gives_up(shop: Shop, call: Act) -> Outcomes:
+def give_up(shop: Shop, call: Act) -> Outcomes:
     """Cancel as the customer, or let the payment fail (A11).
 
     Unspecified: whether this implies a visit, and its effect on transfers or before the first payment.
@@ -94,7 +94,7 @@ def gives_up(shop: Shop, call: Act) -> Outcomes:
     )
 
 
-def chooses(shop: Shop, call: Act) -> Outcomes:
+def choose_method(shop: Shop, call: Act) -> Outcomes:
     """Choose a method on the hosted page as the customer (GEN-03, GEN-04, ORD-14, SET-18, A22).
 
     A choice is only possible in the page's period, even if a transfer keeps the order open (ORD-12, A21).
@@ -108,8 +108,8 @@ def chooses(shop: Shop, call: Act) -> Outcomes:
         return refuse(shop, IMPOSSIBLE, Refusal(400, "", ("GEN-04", "SET-61")))
     refusal = refuse(shop, IMPOSSIBLE) if order.captured else ()
     seen = changes.visit(shop, call.order)
-    attempts = tuple(changes.superseded(attempt) for attempt in order.attempts)
-    attempt, _ = begun(shop, order, new_attempt(shop, order, Create(order.amount, call.method)))
+    attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
+    attempt, _ = begin_attempt(shop, order, new_attempt(shop, order, Create(order.amount, call.method)))
 
     def added(made: Attempt) -> Shop:
         return changes.change(seen, call.order, replace(seen.orders[call.order], attempts=(*attempts, made)))
@@ -123,7 +123,7 @@ def chooses(shop: Shop, call: Act) -> Outcomes:
     return (*(allow(200, after_it, *rules, by="A22") for after_it in nexts), *refusal)
 
 
-def transfers(shop: Shop, call: Act) -> Outcomes:
+def credit_transfer(shop: Shop, call: Act) -> Outcomes:
     """Credit a bank transfer (SEPA-04, SET-62, SET-63, A29, A45)."""
     order = shop.orders[call.order]
     indexes = [index for index, attempt in enumerate(order.attempts) if attempt.facts.is_transfer]
@@ -133,10 +133,10 @@ def transfers(shop: Shop, call: Act) -> Outcomes:
     if shop.mode == "test":
         return refuse(shop, NOT_COMPLETABLE, *([] if attempt.is_open else [IMPOSSIBLE]))
     cents = max(attempt.amount - attempt.received, 0) if call.amount is None else call.amount
-    return credited(shop, call.order, indexes[-1], cents)
+    return add_credit(shop, call.order, indexes[-1], cents)
 
 
-def credited(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
+def add_credit(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
     """Add a credit; the full amount completes the order, even late (A29), and any excess stays (A45).
 
     Unspecified: whether a bank can credit a paid or cancelled order.
@@ -156,16 +156,16 @@ def credited(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
     return outcomes if is_unpaid else (*outcomes, *refuse(shop, IMPOSSIBLE))
 
 
-def screens(shop: Shop, call: Act) -> Outcomes:
+def end_screening(shop: Shop, call: Act) -> Outcomes:
     """End a slow screening by a control call (STA-14)."""
     for index, attempt in enumerate(shop.orders[call.order].attempts):
         if attempt.screening and attempt.is_open:
-            done = changes.screening_answers(shop, call.order, index, SCREENINGS[call.action])
+            done = changes.answer_screening(shop, call.order, index, SCREENINGS[call.action])
             return (allow(200, done, "STA-14", "ERR-01", "ERR-02"),)
     return refuse(shop, IMPOSSIBLE)
 
 
-def processes(shop: Shop, call: Act) -> Outcomes:
+def end_processing(shop: Shop, call: Act) -> Outcomes:
     """Settle or fail a refund or a recurring payment, as the processor (STA-12, A27)."""
     order, is_settled = shop.orders[call.order], call.action == "settle"
     if call.refund is not None:
@@ -181,17 +181,17 @@ def processes(shop: Shop, call: Act) -> Outcomes:
 
 
 ACTIONS: Final[dict[tuple[str, str], Callable[[Shop, Act], Outcomes]]] = {
-    ("customer", "visit"): visits,
-    ("customer", "pay"): pays,
-    ("customer", "cancel"): gives_up,
-    ("customer", "fail"): gives_up,
-    ("customer", "choose"): chooses,
-    ("bank", "credit"): transfers,
-    ("screening", "approve"): screens,
-    ("screening", "decline"): screens,
-    ("screening", "error"): screens,
-    ("processor", "settle"): processes,
-    ("processor", "fail"): processes,
+    ("customer", "visit"): visit_page,
+    ("customer", "pay"): pay_as_customer,
+    ("customer", "cancel"): give_up,
+    ("customer", "fail"): give_up,
+    ("customer", "choose"): choose_method,
+    ("bank", "credit"): credit_transfer,
+    ("screening", "approve"): end_screening,
+    ("screening", "decline"): end_screening,
+    ("screening", "error"): end_screening,
+    ("processor", "settle"): end_processing,
+    ("processor", "fail"): end_processing,
 }
 
 
@@ -229,7 +229,7 @@ def advance(shop: Shop, call: Advance) -> Outcomes:
     ends = [
         rule
         for before, order in zip(shop.orders, done.orders, strict=True)
-        for rule in changes.ended(before, order)
+        for rule in changes.ending_rules(before, order)
     ]
     return (allow(200, done, "CTL-13", *ends),)
 

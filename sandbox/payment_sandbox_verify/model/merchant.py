@@ -116,8 +116,8 @@ def create(shop: Shop, call: Create) -> Outcomes:
     if not call.method:
         rule = "FLOW-01" if call.period else "ORD-13" if call.offered else "GEN-01"
         return (allow(201, changes.add_order(shop, order), "STA-03", accepted=(rule,)),)
-    attempt, rules = begun(shop, order, new_attempt(shop, order, call))
-    rules, accepted = rules + by_request(call), accepting(call)
+    attempt, rules = begin_attempt(shop, order, new_attempt(shop, order, call))
+    rules, accepted = rules + request_rules(call), creation_rules(call)
     if attempt.status == "paid":
         number, unpaid = len(shop.orders), replace(order, attempts=(attempt,))
         paid = changes.pay(replace(shop, orders=(*shop.orders, unpaid)), number, 0)
@@ -128,13 +128,13 @@ def create(shop: Shop, call: Create) -> Outcomes:
     return (allow(201, made, *rules, accepted=accepted),)
 
 
-def by_request(call: Create) -> tuple[str, ...]:
+def request_rules(call: Create) -> tuple[str, ...]:
     """Return the rules on the fields that a request contains or omits."""
     of_period = () if call.period else (*METHODS[call.method].by_default, "TRQ-04")
     return of_period + (("LINE-08",) if call.lines else ())
 
 
-def accepting(call: Create) -> tuple[str, ...]:
+def creation_rules(call: Create) -> tuple[str, ...]:
     """Return the rules that a refusal of a creation would violate, the closest first."""
     later = {"one-click": ("FLOW-05", "LIM-10"), "recurring": ("FLOW-08",)}
     if call.flow:
@@ -152,12 +152,12 @@ def new_attempt(shop: Shop, order: Order, asked: Create) -> Attempt:
     return Attempt(asked.method, order.amount, "new", period, after(shop.now, period), mode, asked.flow)
 
 
-def begun(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[str, ...]]:
+def begin_attempt(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[str, ...]]:
     """Set an attempt's initial status, and return its rules; ``paid`` means at once (states, creation)."""
     facts = attempt.facts
     answer = order.customer if order.customer in facts.screenings else ANSWERS_BY_AMOUNT.get(order.amount, "")
     if answer in facts.screenings:
-        return screened(shop, attempt, answer)
+        return apply_screening(shop, attempt, answer)
     if facts.is_transfer:
         return replace(attempt, status="pending"), ("STA-10", "SEPA-01", "SET-55")
     if attempt.flow == "recurring":
@@ -172,7 +172,7 @@ def begun(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[st
     return attempt, ("SET-37", "PLA-02") if facts.screenings else ("STA-02",)
 
 
-def screened(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[str, ...]]:
+def apply_screening(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[str, ...]]:
     """Apply the answer of a screening: declined, slow or an error (STA-13 to STA-16, ERR-01, ERR-02)."""
     if answer == "needs-time":
         due = shop.now + SCREENING_TAKES
@@ -193,7 +193,7 @@ def update(shop: Shop, call: Update) -> Outcomes:
     amount = changed.amount
     attempts = tuple(replace(attempt, amount=amount) for attempt in order.attempts)
     changed = replace(changed, attempts=attempts)
-    done = allow(200, changes.change(shop, call.order, changed), updating(call), by="A35")
+    done = allow(200, changes.change(shop, call.order, changed), update_rule(call), by="A35")
     refusals = invalid(not is_amount(amount), "SET-11")
     too_late = [Refusal(409, "OrderNotUpdatable", ("SET-52",))] * (amount != order.amount)
     if refusals or order.has_acted:
@@ -202,7 +202,7 @@ def update(shop: Shop, call: Update) -> Outcomes:
     return (done,) if is_waiting else (done, *refuse(shop, *too_late))
 
 
-def updating(call: Update) -> str:
+def update_rule(call: Update) -> str:
     """Return the rule of an update."""
     return "SET-51" if call.amount is None else "SET-52"
 
@@ -214,7 +214,7 @@ def cancel(shop: Shop, call: Cancel) -> Outcomes:
     is_authorized = order.status == "accepted" or (order.status == "completed" and has_rest)
     if order.captured or not (order.is_active or is_authorized):
         return refuse(shop, Refusal(409, "OrderNotCancellable", ("SET-50",)))
-    attempts = tuple(changes.superseded(attempt) for attempt in order.attempts)
+    attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
     ended = replace(order, status="cancelled", attempts=attempts)
     of_invoices = ("INV-05", "REF-02") if order.is_invoice else ()
     return (allow(200, changes.change(shop, call.order, ended), "SET-50", "END-07", *of_invoices, by="A34"),)
@@ -261,7 +261,7 @@ def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
     refusals = money.refund_refusals(order, call)
     if refusals:
         return refuse(shop, *refusals)
-    cents, quantities = money.asked_refund(order, call)
+    cents, quantities = money.requested_refund(order, call)
     assert cents is not None, "refused before"
     fails = shop.now + FAILS_AFTER if cents == FAILING_REFUND else None
     refund = Refund(cents, "processing" if fails else "completed", quantities, fails, (Webhook(shop.now),))
@@ -300,10 +300,10 @@ def create_code(shop: Shop, call: CreateCode) -> Outcomes:
     expires, bounds = after(shop.now, call.expires_after or QR_LASTS), (call.smallest, call.largest)
     code = Code(call.amount or 0, call.is_changeable, *bounds, call.is_one_off, expires)
     made = replace(shop, codes=(*shop.codes, code))
-    return (allow(201, made, accepted=taking(call)),)
+    return (allow(201, made, accepted=code_rules(call)),)
 
 
-def taking(call: CreateCode) -> tuple[str, ...]:
+def code_rules(call: CreateCode) -> tuple[str, ...]:
     """Return the rules that a refusal of a QR request would violate, the closest first."""
     given = {
         ("QR-09", "LIM-05"): call.smallest is not None,

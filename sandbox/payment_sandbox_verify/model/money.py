@@ -100,13 +100,15 @@ def excess(order: Order, authorization: Authorization, call: Capture, kind: str)
     refusals = malformed(order, call)
     if refusals:
         return refusals
-    cents, _ = _asked(order, authorization, call)
+    cents, _ = _requested(order, authorization, call)
     is_over = cents is None or not 1 <= cents <= authorization.rest
     rule = "SET-47" if kind == "CaptureExceedsRemainder" else "VOID-02"
     return [Refusal(409, kind, (rule,))] if is_over else []
 
 
-def _asked(order: Order, authorization: Authorization, call: Capture) -> tuple[int | None, tuple[int, ...]]:
+def _requested(
+    order: Order, authorization: Authorization, call: Capture
+) -> tuple[int | None, tuple[int, ...]]:
     """Return the requested cents, or None if the items exceed the free ones, and the quantities."""
     none = (0,) * len(order.lines)
     if call.lines is not None:
@@ -117,7 +119,7 @@ def _asked(order: Order, authorization: Authorization, call: Capture) -> tuple[i
 
 def captured(order: Order, authorization: Authorization, call: Capture) -> Authorization:
     """Capture by lines, by amount or in full (PLA-03, INV-03, STA-19, END-11, END-13, END-14)."""
-    cents, taken = _asked(order, authorization, call)
+    cents, taken = _requested(order, authorization, call)
     assert cents is not None, "refused before"
     return replace(
         authorization,
@@ -129,7 +131,7 @@ def captured(order: Order, authorization: Authorization, call: Capture) -> Autho
 
 def voided(order: Order, authorization: Authorization, call: Void) -> Authorization:
     """Void by lines or by amount, which reduces the authorization (PLA-04, STA-20, END-15, END-16)."""
-    cents, taken = _asked(order, authorization, call)
+    cents, taken = _requested(order, authorization, call)
     assert cents is not None, "refused before"
     return replace(
         authorization,
@@ -146,7 +148,7 @@ def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
     is_malformed = bool(refusals)
     if order.refundable == 0:
         refusals.append(Refusal(409, "NothingToRefund", ("REF-01",) if by_lines else ("SET-49",)))
-    cents = 0 if is_malformed else asked_refund(order, call)[0]
+    cents = 0 if is_malformed else requested_refund(order, call)[0]
     if cents is None or cents > order.refundable:
         refusals.append(Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
     return refusals
@@ -180,7 +182,7 @@ def has_voided(order: Order, wanted: Wanted) -> bool:
     )
 
 
-def asked_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int, ...]]:
+def requested_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int, ...]]:
     """Return the cents and quantities of a refund; lines set the amount for the invoice method (A46)."""
     none = (0,) * len(order.lines)
     if call.lines is None:

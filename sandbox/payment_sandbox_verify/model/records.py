@@ -189,7 +189,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Webhook:
-    """A webhook on a change of status (HOOK-02)."""
+    """A webhook for a status change (HOOK-02)."""
 
     since: datetime
     attempts: int = 0

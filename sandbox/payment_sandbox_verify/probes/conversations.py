@@ -22,12 +22,12 @@ from payment_sandbox_verify.samples import (
     WALLET_QR,
     WALLET_WEB,
     WEBHOOK_URL,
-    by,
     fresh_id,
+    transaction_by,
 )
 from payment_sandbox_verify.service import CODES, IGNORED, MARK, ORDERS, Service, flags_of
 from payment_sandbox_verify.shapes import AMOUNTS, DETAILS
-from payment_sandbox_verify.walking.walker import of_webhook
+from payment_sandbox_verify.walking.walker import check_webhook
 
 LEAST: Final = {"currency": "EUR", "amount": 1000}
 OVER_ONE_MIB: Final = b'{"currency": "EUR", "amount": 1000, "description": "' + b"x" * (1 << 20) + b'"}'
@@ -43,14 +43,18 @@ NO_JSON: Final = {
 
 @probe("AUTH-01", "AUTH-02", "SET-02")
 def credentials(service: Service) -> Checks:
-    """Calls with a missing or wrong key get a 401."""
+    """Calls with a missing or invalid key get a 401."""
     place = f"{ORDERS}{NOBODY}/"
     for rule, key in (("AUTH-01", ""), ("AUTH-02", "no-such-key")):
         for answer in (service.call("GET", place, key=key), service.call("POST", ORDERS, LEAST, key=key)):
             yield from refused(rule, answer, 401, "Unauthorized")
-            yield holds("SET-02", "WWW-Authenticate" in answer.headers, "a 401 has no WWW-Authenticate")
+            yield holds(
+                "SET-02",
+                "WWW-Authenticate" in answer.headers,
+                "a 401 response has no WWW-Authenticate header",
+            )
     answer = service.call("GET", place, password="ignored")
-    yield holds("SET-02", answer.status != 401, f"a call with a password beside the key is {answer.summary}")
+    yield holds("SET-02", answer.status != 401, f"a call with a key and a password returned {answer.summary}")
 
 
 @probe("SET-03", "SET-04", "SET-05", "IDR-01")
@@ -59,7 +63,7 @@ def errors(service: Service) -> Checks:
     answer = service.create(currency="USD", amount=-1, return_url="no address")
     yield same("SET-04", answer, "error.type", "ValidationError")
     issuer = "transactions[0].payment_method_details.issuer_id"
-    yield from refused("IDR-01", service.create(by(REDIRECT_NL)), 400, "ValidationError", issuer)
+    yield from refused("IDR-01", service.create(transaction_by(REDIRECT_NL)), 400, "ValidationError", issuer)
     violations = answer.at("error.violations")
     paths = [each.get("path") for each in violations] if isinstance(violations, list) else []
     missed = {"currency", "amount", "return_url"} - set(paths)
@@ -69,8 +73,8 @@ def errors(service: Service) -> Checks:
 
 
 @probe("SET-08", "SET-09", "SET-01", "VER-01", "VER-02")
-def calls_that_lead_nowhere(service: Service) -> Checks:
-    """Calls of unknown orders, paths or methods, with wrong media types, or malformed or large bodies."""
+def unroutable_calls(service: Service) -> Checks:
+    """Calls to unknown orders, paths or methods, or with wrong media types, malformed or oversized bodies."""
     order = service.order()
     place = f"{ORDERS}{order.at('id')}"
     for path in (f"{ORDERS}{NOBODY}/", f"{ORDERS}nobody/", "/v1/no-such-path/"):
@@ -92,10 +96,10 @@ def calls_that_lead_nowhere(service: Service) -> Checks:
     for path in ("/orders/", "/v2/orders/"):
         yield from refused("VER-02", service.call("POST", path, LEAST), 404)
     for answer in (service.call("GET", place), service.call("GET", f"{place}/")):
-        yield holds("SET-01", answer.status == 200, f"{answer.call} is {answer.summary}")
-        yield holds("VER-01", answer.status < 400, f"{answer.call} is {answer.summary}")
+        yield holds("SET-01", answer.status == 200, f"{answer.call} returned {answer.summary}")
+        yield holds("VER-01", answer.status < 400, f"{answer.call} returned {answer.summary}")
     answer = service.call("POST", ORDERS.rstrip("/"), {**LEAST, "description": MARK})
-    yield holds("SET-01", answer.is_success, f"{answer.call} is {answer.summary}")
+    yield holds("SET-01", answer.is_success, f"{answer.call} returned {answer.summary}")
 
 
 @probe("SET-12", "SET-14", "SET-15", "SET-16")
@@ -105,20 +109,22 @@ def unknown_fields(service: Service) -> Checks:
     yield holds("SET-12", answer.is_success, f"an unknown key is refused: {answer.summary}")
     if answer.is_success:
         yield holds("SET-12", answer.at("amuont") is MISSING, "an unknown key is echoed")
-    nested = service.create(by(CARD, tip=1), amuont=5, order_lines=[{**LINES[0], "colour": "red"}])
+    nested = service.create(
+        transaction_by(CARD, tip=1), amuont=5, order_lines=[{**LINES[0], "colour": "red"}]
+    )
     ignored = nested.headers.get(IGNORED, "")
     unnamed = [key for key in ("amuont", "colour", "tip") if key not in ignored]
     yield holds("SET-12", not ignored or not unnamed, f"{IGNORED} is {ignored!r}, without {unnamed}")
     more = {**CUSTOMER, "postal_code": "1000 AA", "housenumber": "1", "first_name": None}
     answer = service.create(customer=more)
-    yield holds("SET-16", answer.is_success, f"more keys of a customer are {answer.summary}")
+    yield holds("SET-16", answer.is_success, f"additional fields of a customer returned {answer.summary}")
     if answer.is_success:
         is_absent = answer.at("customer.first_name") in (MISSING, None)
         yield holds("SET-15", is_absent, "a null name is returned")
 
 
 @probe("ORD-07", "ORD-16", "SET-31")
-def what_is_not_limited(service: Service) -> Checks:
+def unlimited_values(service: Service) -> Checks:
     """Merchant order ids can repeat, and orders can have many lines, with any sum."""
     own_id = fresh_id()
     for rule, sent in (
@@ -128,16 +134,16 @@ def what_is_not_limited(service: Service) -> Checks:
         ("SET-31", {"amount": 1001, "order_lines": LINES}),
     ):
         answer = service.create(**sent)
-        yield holds(rule, answer.is_success, f"{' and '.join(sent)} is {answer.summary}")
+        yield holds(rule, answer.is_success, f"{' and '.join(sent)} returned {answer.summary}")
 
 
 @probe("LINE-02")
-def lines_that_give(service: Service) -> Checks:
+def negative_lines(service: Service) -> Checks:
     """Discounts, gift cards and store credits can be negative; other lines cannot."""
     for kind in ("discount", "gift_card", "store_credit"):
         answer = service.create(order_lines=[LINES[0], {**LINES[1], "type": kind, "amount": -250}])
         if answer.is_success or service.create(order_lines=[{**LINES[0], "type": kind}]).is_success:
-            yield holds("LINE-02", answer.is_success, f"a negative {kind} is {answer.summary}")
+            yield holds("LINE-02", answer.is_success, f"a negative {kind} returned {answer.summary}")
     yield from refused(
         "LINE-02", service.create(order_lines=[{**LINES[0], "amount": -250}]), 400, "ValidationError"
     )
@@ -146,26 +152,30 @@ def lines_that_give(service: Service) -> Checks:
 @probe("SET-32", "SET-34", "END-04", "END-05")
 def reads(service: Service) -> Checks:
     """A read can request a single block, and a matching ETag gets a 304."""
-    order = service.order(by(CARD), amount=LINES_TOTAL, order_lines=LINES)
+    order = service.order(transaction_by(CARD), amount=LINES_TOTAL, order_lines=LINES)
     for block in (DETAILS, AMOUNTS):
         service.read(order, block)
     place = f"{ORDERS}{order.at('id')}/"
     etag = service.call("GET", place).headers.get("ETag", "")
     for tags in (etag or '"x"', f'"x", {etag}', f"W/{etag}"):
         again = service.call("GET", place, headers={"If-None-Match": tags})
-        yield holds("SET-34", again.status == 304, f"a read with If-None-Match {tags} is {again.summary}")
+        yield holds(
+            "SET-34", again.status == 304, f"a read with If-None-Match {tags} returned {again.summary}"
+        )
     service.call("PUT", place, {"description": "Changed by a probe"})
     later = service.call("GET", place, headers={"If-None-Match": etag or '"x"'})
-    yield holds("SET-34", later.status == 200, f"a read with an old If-None-Match is {later.summary}")
+    yield holds(
+        "SET-34", later.status == 200, f"a read with an outdated If-None-Match returned {later.summary}"
+    )
 
 
 @probe("SET-54", "END-17")
 def lists(service: Service) -> Checks:
     """The service lists the enabled methods, and the banks."""
     answer = service.call("GET", "/v1/merchants/self/projects/self/currencies/")
-    yield holds("SET-54", answer.is_success, f"{answer.call} is {answer.summary}")
+    yield holds("SET-54", answer.is_success, f"{answer.call} returned {answer.summary}")
     answer = service.call("GET", "/v1/bank-redirect-nl/issuers/")
-    yield holds("END-17", answer.is_success, f"{answer.call} is {answer.summary}")
+    yield holds("END-17", answer.is_success, f"{answer.call} returned {answer.summary}")
 
 
 METHOD: Final = "transactions[0].payment_method"
@@ -174,13 +184,15 @@ METHOD: Final = "transactions[0].payment_method"
 @probe("BRB-01", "WAPP-01", "WAPP-02", "SET-61")
 def test_mode(service: Service) -> Checks:
     """Test mode refuses some methods."""
-    answers = [service.create(by(method)) for method in (REDIRECT_BE, WALLET_APPLE)]
+    answers = [service.create(transaction_by(method)) for method in (REDIRECT_BE, WALLET_APPLE)]
     if "is-test" not in flags_of(service.order()):
-        raise CannotTell("this is not test mode")
+        raise CannotTell("the service is not in test mode")
     for rules, answer in zip((("BRB-01", "SET-61"), ("WAPP-01", "SET-61")), answers, strict=True):
         for rule in rules:
             yield from refused(rule, answer, 400, "ValidationError", METHOD)
-    unknown = str(service.create(by("wallet-cheque")).at("error.value")).replace("cheque", "apple")
+    unknown = str(service.create(transaction_by("wallet-cheque")).at("error.value")).replace(
+        "cheque", "apple"
+    )
     is_known = answers[1].is_success or answers[1].at("error.value") != unknown
     yield holds("WAPP-02", is_known, f"it is refused like an unknown method: {unknown}")
 
@@ -191,7 +203,7 @@ def allow_lists(service: Service) -> Checks:
     sent = {"amount": LINES_TOTAL, "customer": CUSTOMER, "order_lines": LINES}
     for rule, method in (("FLOW-12", PAY_LATER), ("FLOW-13", INVOICE)):
         answer = service.create(payment_methods=[method], **sent)
-        yield holds(rule, answer.is_success, f"payment_methods of {method} is {answer.summary}")
+        yield holds(rule, answer.is_success, f"payment_methods of {method} returned {answer.summary}")
     for rule, method, needed in (
         ("PLA-01", PAY_LATER, "order_lines"),
         ("INV-01", INVOICE, "order_lines"),
@@ -211,7 +223,7 @@ def captures_in_full(service: Service) -> Checks:
     ):
         order = service.with_lines(INVOICE)
         answer = service.take(order, "captures/", body, content=content)
-        yield holds("SET-10", answer.is_success, f"a capture with {words} is {answer.summary}")
+        yield holds("SET-10", answer.is_success, f"a capture with {words} returned {answer.summary}")
 
 
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
@@ -240,15 +252,15 @@ def choices(service: Service) -> Checks:
     everything = service.visit(complete).buttons
     offered = _known(service.visit(service.order()).buttons)
     if not offered:
-        raise CannotTell("the hosted page has no buttons of methods for a program")
+        raise CannotTell("the hosted page has no method buttons for a program")
     for rule in ("GEN-03", "ORD-14"):
-        yield holds(rule, len(offered) > 1, f"the page offers {sorted(offered)} only")
+        yield holds(rule, len(offered) > 1, f"the page offers only {sorted(offered)}")
     for method in METHODS:
         alone = service.create(
             payment_methods=[method], amount=LINES_TOTAL, customer=CUSTOMER, order_lines=LINES
         )
         if alone.is_success and method in service.visit(alone).buttons:
-            how = f"the page offers {method} only to orders that list it"
+            how = f"the page offers {method} only for orders that list it"
             yield holds("ORD-14", method in everything, how)
     for listed in ([CARD], [WALLET_WEB, CARD]):
         narrowed = _known(service.visit(service.order(payment_methods=listed)).buttons)
@@ -260,11 +272,11 @@ def choices(service: Service) -> Checks:
 @probe("CARD-07", spends=True)
 def challenges(service: Service) -> Checks:
     """A challenge card pays after its challenge, not before."""
-    order = service.order(by(CARD))
+    order = service.order(transaction_by(CARD))
     steps = service.payer.steps(service.page_of(order), "card", "challenge")
     next(steps)
     early = service.read(order).at("status")
-    yield holds("CARD-07", early != "completed", "the challenge card pays without its challenge")
+    yield holds("CARD-07", early != "completed", "the challenge card can pay without its challenge")
     for _ in steps:
         pass
     late = service.read(order).at("status")
@@ -274,7 +286,7 @@ def challenges(service: Service) -> Checks:
 @probe("FLOW-16")
 def without_return_url(service: Service) -> Checks:
     """Without a return_url, the customer stays at the service."""
-    order = service.order(by(CARD))
+    order = service.order(transaction_by(CARD))
     went = service.payer.cancel(service.page_of(order), "10.00 EUR with a card")
     yield holds("FLOW-16", went is None, f"without return_url the customer went to {went}")
 
@@ -287,13 +299,13 @@ def _code(service: Service) -> ServiceAnswer:
     body = {**LEAST, "description": MARK, "webhook_url": WEBHOOK_URL}
     answer = service.call("POST", CODES, body)
     if not answer.is_success:
-        raise CannotTell(f"a QR request is {answer.summary}: {answer.at('error.value')}")
+        raise CannotTell(f"a QR request returned {answer.summary}: {answer.at('error.value')}")
     return answer
 
 
 @probe("QR-12", "QR-15", "QR-19", "LIM-03", "LIM-04", "QR-01", "QR-05")
 def defaults_of_codes(service: Service) -> Checks:
-    """A code made with only an amount is for one payment, 200 pixels wide, and expires in a year."""
+    """A code created with only an amount is for one payment, 200 pixels wide, and expires in a year."""
     code = _code(service)
     amount = str(code.at("amount"))
     yield holds("QR-01", amount in ("10.00", "10.0"), f"amount is {amount!r}, not '10.00'")
@@ -327,7 +339,7 @@ def expirations_of_codes(service: Service) -> Checks:
 
 
 @probe("QR-26")
-def the_image(service: Service) -> Checks:
+def code_image(service: Service) -> Checks:
     """The URL of the image responds."""
     address = _code(service).at("qr_url")
     if not isinstance(address, str):
@@ -340,7 +352,7 @@ def the_image(service: Service) -> Checks:
 def another_webhook_url(service: Service) -> Checks:
     """PUT changes the webhook_url for the next webhook."""
     url = service.webhook_url
-    order = service.order(by(CARD), webhook_url=WEBHOOK_URL)
+    order = service.order(transaction_by(CARD), webhook_url=WEBHOOK_URL)
     if not service.call("PUT", f"{ORDERS}{order.at('id')}/", {"webhook_url": url}).is_success:
         raise CannotTell("PUT of webhook_url is refused")
     if not service.call("DELETE", f"{ORDERS}{order.at('id')}/").is_success:
@@ -348,4 +360,4 @@ def another_webhook_url(service: Service) -> Checks:
     webhook = service.webhook_of(str(order.at("id")))
     yield holds("SET-51", webhook is not None, "no webhook came to the URL set by PUT")
     if webhook is not None:
-        yield from of_webhook(webhook, str(order.at("project_id")))
+        yield from check_webhook(webhook, str(order.at("project_id")))

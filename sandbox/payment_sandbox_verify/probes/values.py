@@ -12,7 +12,7 @@ from payment_sandbox_verify.answer import MISSING, STEP, Json, ServiceAnswer, pl
 from payment_sandbox_verify.checks import CannotTell, Check, Checks, holds, refused, shown
 from payment_sandbox_verify.fields import FIELDS, QR_FIELDS
 from payment_sandbox_verify.probing import Probe, probe
-from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, by
+from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, transaction_by
 from payment_sandbox_verify.service import CODES, IGNORED, MARK, ORDERS, Service
 
 LONG: Final = "Wollsocken, größer als 42, für «Zoë» 🧦 " * 12
@@ -29,8 +29,8 @@ class Field(NamedTuple):
 
     rules: str
     place: str
-    right: Sequence[object] = ()
-    wrong: Sequence[object] = ()
+    valid: Sequence[object] = ()
+    invalid: Sequence[object] = ()
     changes: str = ""
     is_echoed: bool = True
 
@@ -100,7 +100,7 @@ OF_TRANSACTIONS: Final = (
     Field("TRQ-07", f"{PAYMENT}payment_method_details", (), (5, "x")),
     Field("CARD-10", f"{PAYMENT}payment_method_details.one_click_type", (), ("second", 5)),
     Field("CARD-11", f"{PAYMENT}payment_method_details.recurring_type", (), ("second", 5)),
-    Field("SET-17", "transactions", (), ([by(CARD), by(CARD)], 5)),
+    Field("SET-17", "transactions", (), ([transaction_by(CARD), transaction_by(CARD)], 5)),
 )
 DESCRIPTOR: Final = f"{PAYMENT}payment_method_details.dynamic_descriptor"
 OF_DESCRIPTORS: Final = (Field("CARD-05", DESCRIPTOR, ("PROBE",), (5,), is_echoed=False),)
@@ -129,8 +129,8 @@ WITH_ALL: Final = {**LEAST, "customer": CUSTOMER, "order_lines": LINES}
 LEAST_CODE: Final = {**LEAST, "amount_changeable": False, "webhook_url": WEBHOOK_URL}
 GROUPS: Final[Sequence[tuple[str, str, Json, Sequence[Field]]]] = (
     ("fields of orders", ORDERS, WITH_ALL, OF_ORDERS),
-    ("fields of transactions", ORDERS, {**LEAST, "transactions": [by(CARD)]}, OF_TRANSACTIONS),
-    ("descriptors", ORDERS, {**LEAST, "transactions": [by(CARD)]}, OF_DESCRIPTORS),
+    ("fields of transactions", ORDERS, {**LEAST, "transactions": [transaction_by(CARD)]}, OF_TRANSACTIONS),
+    ("descriptors", ORDERS, {**LEAST, "transactions": [transaction_by(CARD)]}, OF_DESCRIPTORS),
     ("fields of codes", CODES, LEAST_CODE, OF_CODES),
     ("bounds of codes", CODES, {**LEAST_CODE, "amount_changeable": True}, OF_OPEN_CODES),
 )
@@ -138,8 +138,8 @@ GROUPS: Final[Sequence[tuple[str, str, Json, Sequence[Field]]]] = (
 
 def with_value(body: Json, place: str, value: object) -> Json:
     """Return a copy of a body with another value at a path; ``...`` removes the field."""
-    made: Json = deepcopy(dict(body))
-    inner: Any = made
+    copy: Json = deepcopy(dict(body))
+    inner: Any = copy
     steps = [int(index) if index else key for index, key in STEP.findall(place)]
     for key in steps[:-1]:
         inner = inner.setdefault(key, {}) if isinstance(inner, dict) else inner[key]
@@ -147,35 +147,37 @@ def with_value(body: Json, place: str, value: object) -> Json:
         inner.pop(steps[-1], None)
     else:
         inner[steps[-1]] = value
-    return made
+    return copy
 
 
 def _values(service: Service, path: str, base: Json, group: Sequence[Field]) -> Checks:
-    """Send each right value at least once, several fields at a time, and each wrong value alone."""
-    for number in range(max(len(field.right) for field in group)):
-        chosen = [(field, field.right[number % len(field.right)]) for field in group if field.right]
+    """Send each valid value at least once, several fields at a time, and each invalid value on its own."""
+    for number in range(max(len(field.valid) for field in group)):
+        chosen = [(field, field.valid[number % len(field.valid)]) for field in group if field.valid]
         body = dict(base)
         for field, value in chosen:
             body = with_value(body, field.place, value)
         answer = service.call("POST", path, body)
         if not answer.is_success:
-            yield from _culprits(service, path, base, chosen)
+            yield from _report_culprits(service, path, base, chosen)
             continue
-        yield from _echoed(answer, body, chosen)
+        yield from _check_echo(answer, body, chosen)
         if path == ORDERS:
-            yield from _echoed(service.read(answer), body, chosen)
+            yield from _check_echo(service.read(answer), body, chosen)
     for field in group:
-        for value in field.wrong:
-            yield from _refused(field, service.call("POST", path, with_value(base, field.place, value)))
+        for value in field.invalid:
+            yield from _check_refusal(field, service.call("POST", path, with_value(base, field.place, value)))
 
 
-def _refused(field: Field, answer: ServiceAnswer) -> Checks:
+def _check_refusal(field: Field, answer: ServiceAnswer) -> Checks:
     for rule in field.rules.split():
         yield from refused(rule, answer, 400, "ValidationError", field.place)
 
 
-def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Send one by one the values that are refused together.
+def _report_culprits(
+    service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]
+) -> Checks:
+    """Send the values that are refused together one at a time.
 
     Raises:
         CannotTell: each is accepted on its own.
@@ -185,13 +187,13 @@ def _culprits(service: Service, path: str, base: Json, chosen: Sequence[tuple[Fi
         answer = service.call("POST", path, with_value(base, field.place, value))
         if not answer.is_success:
             is_clear = True
-            how = f"{field.place} of {shown(value)} is {answer.summary}"
+            how = f"{field.place} of {shown(value)} returned {answer.summary}"
             yield from (Check(rule, False, how, answer) for rule in field.rules.split())
     if not is_clear:
         raise CannotTell(f"{path} refuses a combination of values, but accepts each on its own")
 
 
-def _echoed(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
+def _check_echo(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
     """Check that the answer echoes the sent values; report a missing object once."""
     lost: set[str] = set()
     for field, value in [(field, value) for field, value in chosen if field.is_echoed]:
@@ -199,48 +201,52 @@ def _echoed(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, obj
         if answer.at(field.place if root == "customer" else root) is MISSING:
             lost.add(root)
         else:
-            yield from _same(field.rules, answer, field.place, value)
+            yield from _check_value(field.rules, answer, field.place, value)
     for root in sorted(lost - {"customer"}):
         rule = FIELDS.get(root, QR_FIELDS.get(root, "END-18"))
         yield Check(rule, False, f"{answer.method}: {root} is missing")
-    yield from _customer(answer) if "customer" in body else ()
+    yield from _check_customer(answer) if "customer" in body else ()
 
 
-def _customer(answer: ServiceAnswer) -> Checks:
+def _check_customer(answer: ServiceAnswer) -> Checks:
     missing = sorted(key for key in CUSTOMER if answer.at(f"customer.{key}") is MISSING)
-    how = f"{answer.method}: the customer is answered without {', '.join(missing)}"
+    how = f"{answer.method}: the customer in the response lacks {', '.join(missing)}"
     yield holds("SET-25", not missing, how)
     yield Check("CUS-13", True)
 
 
-def _same(rules: str, answer: ServiceAnswer, place: str, sent: object) -> Iterator[Check]:
+def _check_value(rules: str, answer: ServiceAnswer, place: str, sent: object) -> Iterator[Check]:
     value = answer.at(place)
     how = f"{place} is {shown(value)}, not {shown(sent)}"
     if isinstance(value, str) and isinstance(sent, str) and sent.startswith(value):
-        how = f"{place} is cut after {len(value)} of {len(sent)} characters"
+        how = f"{place} is truncated to {len(value)} of {len(sent)} characters"
     for rule in rules.split():
         yield holds(rule, value == sent, f"{answer.method}: {how}")
 
 
 @probe("SET-51", "SET-52")
 def changes(service: Service) -> Checks:
-    """Reads return the values changed by PUT, and PUT refuses wrong values, too."""
+    """Reads return the values changed by PUT, and PUT also refuses invalid values."""
     fields = [field for field in OF_ORDERS if field.changes]
     order = service.order(**_with_all(fields, 0))
     place = f"{ORDERS}{order.at('id')}/"
     read = service.read(order)
-    chosen = [(field, field.right[-1]) for field in fields if _is_read(field, read, order.sent)]
+    chosen = [(field, field.valid[-1]) for field in fields if _is_read(field, read, order.sent)]
     answer = service.call("PUT", place, _with_all(fields, -1))
-    told = list(_kept(service, answer, chosen) if answer.is_success else _alone(service, place, chosen))
-    yield from told
-    lost = " ".join(each.how for each in told if not each.holds)
+    checks = list(
+        _check_changes(service, answer, chosen)
+        if answer.is_success
+        else _change_separately(service, place, chosen)
+    )
+    yield from checks
+    lost = " ".join(each.how for each in checks if not each.holds)
     yield from _refused_by_put(service, place, [field for field in fields if field.place not in lost])
 
 
 def _refused_by_put(service: Service, place: str, fields: Sequence[Field]) -> Checks:
     for field in fields:
         if "." not in field.place:
-            yield from _refused(field, service.call("PUT", place, {field.place: field.wrong[0]}))
+            yield from _check_refusal(field, service.call("PUT", place, {field.place: field.invalid[0]}))
 
 
 def _is_read(field: Field, read: ServiceAnswer, sent: object) -> bool:
@@ -255,35 +261,35 @@ def whole_orders(service: Service) -> Checks:
     read = service.read(service.order(**_with_all(fields, 0)))
     whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
     answer = service.call("PUT", f"{ORDERS}{read.at('id')}/", whole)
-    yield holds("SET-53", answer.status == 200, f"PUT of an order as it was read is {answer.summary}")
+    yield holds("SET-53", answer.status == 200, f"PUT of an unchanged order returned {answer.summary}")
     ignored = answer.headers.get(IGNORED, "")
     is_named = not ignored or {"status", "merchant_id"} <= set(re.findall(r"[\w.]+", ignored))
     yield holds("SET-53", is_named, f"of status and merchant_id, {IGNORED} names {ignored!r}")
     for name in ("status", "merchant_id", "description") if answer.is_success else ():
-        yield from _same("SET-53", answer, name, "Whole" if name == "description" else read.at(name))
+        yield from _check_value("SET-53", answer, name, "Whole" if name == "description" else read.at(name))
 
 
 def _with_all(fields: Sequence[Field], number: int) -> Json:
-    """Return an order with the nth right value of each field."""
+    """Return an order with the nth valid value of each field."""
     body: Json = dict(WITH_ALL)
     for field in fields:
-        body = with_value(body, field.place, field.right[number])
+        body = with_value(body, field.place, field.valid[number])
     return body
 
 
-def _alone(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Change one by one the fields that are refused together."""
+def _change_separately(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """Change the fields that are refused together one at a time."""
     for field, value in chosen:
         if "." not in field.place:
             answer = service.call("PUT", place, {field.place: value})
-            yield holds(field.changes, answer.is_success, f"PUT of {field.place} is {answer.summary}")
+            yield holds(field.changes, answer.is_success, f"PUT of {field.place} returned {answer.summary}")
 
 
-def _kept(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field, object]]) -> Checks:
+def _check_changes(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field, object]]) -> Checks:
     """Check that the answer to a change and a later read show it."""
     for shown_by in (answer, service.call("GET", answer.path)):
         for field, value in chosen:
-            yield from _same(field.changes, shown_by, field.place, value)
+            yield from _check_value(field.changes, shown_by, field.place, value)
 
 
 def value_probes() -> Iterator[Probe]:

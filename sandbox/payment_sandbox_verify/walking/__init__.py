@@ -1,4 +1,4 @@
-"""Walks the model and a server side by side: tries calls, and compares the answers and later reads.
+"""Walks the model and a server side by side: makes calls, and compares the answers and later reads.
 
-Other packages import ``walking.walker``.
+Other packages may import ``walking.walker``.
 """

@@ -1,4 +1,4 @@
-"""The calls of merchants and actions of customers to try in a state: both sides of every bound."""
+"""The calls of merchants and actions of customers to attempt in a state: both sides of every bound."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -102,7 +102,7 @@ def codes() -> list[CreateCode]:
 
 
 def sizes(whole: int) -> list[int]:
-    """List the amounts to try: 1, half, all, and one more."""
+    """List the amounts to attempt: 1, half, all, and one more."""
     return sorted({1, max(whole // 2, 1), max(whole, 1), whole + 1})
 
 

@@ -184,7 +184,7 @@ def _with_refusals(moves: Iterable[Call], seen: set[tuple[object, ...]]) -> Iter
 
 
 def _refusals(shop: Shop, seen: set[tuple[object, ...]]) -> Iterator[Call]:
-    """Yield the calls refused in this state, unless another tour tries the same kind."""
+    """Yield the calls refused in this state, unless another tour covers the same kind."""
     tried: list[Call] = about_order(shop, len(shop.orders) - 1) if len(shop.orders) == 1 else []
     for call in [*tried, *(stored_cards(shop) if len(shop.orders) == 1 and shop.cards else ())]:
         outcomes = step(shop, call)
@@ -196,7 +196,7 @@ def _refusals(shop: Shop, seen: set[tuple[object, ...]]) -> Iterator[Call]:
 
 
 def _kind(shop: Shop, call: Call, outcomes: Outcomes) -> tuple[object, ...]:
-    """Return the kind of a call in a kind of state; the tours try one call of each."""
+    """Return the kind of a call in a kind of state; the tours make one call of each."""
     order = shop.orders[-1]
     held = [(a.status, a.facts.authorizes, a.facts.is_invoice, a.captured > 0) for a in order.attempts[-1:]]
     answers = tuple((each.status, each.type, each.rules) for each in outcomes)

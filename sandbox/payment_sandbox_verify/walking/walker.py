@@ -14,12 +14,12 @@ from payment_sandbox_verify.probing import Consequences, Probe
 from payment_sandbox_verify.samples import RETURN_URL, WEBHOOK_URL
 from payment_sandbox_verify.service import ORDERS, WEBHOOK_SECONDS, Service
 from payment_sandbox_verify.walking.driver import Driver
-from payment_sandbox_verify.walking.judge import Disagreeing, Judge
+from payment_sandbox_verify.walking.judge import Deviation, Judge
 from payment_sandbox_verify.walking.tours import Tour, tours
 
 OK: Final = 200
 QUIET_SECONDS: Final = 0.5
-STUCK: Final = "modified stays when the status changes"
+STUCK: Final = "modified does not change with the status"
 RETRY_SECONDS: Final = 125.0
 HOOKS: Final = (
     "HOOK-01",
@@ -65,7 +65,7 @@ class PageDriver(Driver):
         return ServiceAnswer("the passing of", f"{seconds:g} seconds", None, OK, {}, None)
 
 
-class Told(NamedTuple):
+class ExpectedWebhooks(NamedTuple):
     """The expected number of webhooks of an order or refund, with its last status and its project."""
 
     id: str
@@ -74,20 +74,20 @@ class Told(NamedTuple):
     project: str
 
 
-def _told(driver: PageDriver, shop: Shop) -> Iterator[Told]:
+def _expected_webhooks(driver: PageDriver, shop: Shop) -> Iterator[ExpectedWebhooks]:
     """Yield the expected webhooks of the orders of a tour, and of their refunds."""
     for number, order in enumerate(shop.orders):
         records: list[Order | Refund] = [order, *order.refunds]
         ids = [driver.names.orders[number], *driver.names.refunds[number]]
         for order_id, record in zip(ids, records, strict=True):
-            yield Told(order_id, len(record.webhooks), record.status, driver.project)
+            yield ExpectedWebhooks(order_id, len(record.webhooks), record.status, driver.project)
 
 
 class Walker:
     """A walk along all tours; the last probe counts the webhooks of their orders."""
 
     def __init__(self) -> None:
-        self._told: list[Told] = []
+        self._expected: list[ExpectedWebhooks] = []
         self._created: set[object] = set()  # times of creations
 
     def probes(self) -> Iterator[Probe]:
@@ -108,66 +108,66 @@ class Walker:
         for each in tour.steps:
             before = set(judge.rules)
             if not is_read and not each.is_refused:
-                yield from _checks(judge.look())
+                yield from _checks(judge.compare_reads())
             is_read = not each.is_refused
             yield from _checks(judge.do(each.call, reads=is_read))
-            yield from (Check(rule, True, "", judge.answer) for rule in _proven(judge, before))
-        yield from _checks([] if is_read else judge.look())
+            yield from (Check(rule, True, "", judge.answer) for rule in _newly_proven(judge, before))
+        yield from _checks([] if is_read else judge.compare_reads())
         yield from _returns(driver)
         yield from self._stuck(service, judge)
-        self._told += list(_told(driver, judge.shop))
+        self._expected += list(_expected_webhooks(driver, judge.shop))
 
     def _stuck(self, service: Service, judge: Judge) -> Checks:
-        """Report modification times that ignore changes of status, unless the service's clock is frozen."""
+        """Report modification times that ignore status changes, unless the service's clock is frozen."""
         self._created |= {answer.at("created") for answer in service.answers if answer.path == ORDERS}
         if len(self._created - {MISSING}) > 1:
             yield from (holds(rule, False, STUCK) for rule in sorted(judge.stuck))
 
     def _webhooks(self, service: Service) -> Checks:
-        """Check the webhooks of every order: one for each change of its status."""
+        """Check the webhooks of every order: one for each status change."""
         patience = WEBHOOK_SECONDS if service.webhook_url else 0.0
         missing = []
-        for told in self._told:
+        for expected in self._expected:
             if (
-                told.changes
-                and service.webhook_of(told.id, nth=told.changes, within_seconds=patience) is None
+                expected.changes
+                and service.webhook_of(expected.id, nth=expected.changes, within_seconds=patience) is None
             ):
-                missing.append(told)
+                missing.append(expected)
                 patience = 0.0
         yield from self._repeated(service)
         service.pause(RETRY_SECONDS if missing else 0.0)  # for retries of failed deliveries
-        for told in self._told:
-            yield from _heard(service, told)
+        for expected in self._expected:
+            yield from _check_webhooks(service, expected)
 
     def _repeated(self, service: Service) -> Checks:
         quiet = QUIET_SECONDS
-        for told in self._told:
-            more = service.webhook_of(told.id, nth=told.changes + 1, within_seconds=quiet)
+        for expected in self._expected:
+            more = service.webhook_of(expected.id, nth=expected.changes + 1, within_seconds=quiet)
             quiet = 0.0
-            how = f"{told.changes + 1} webhooks came for {told.changes} changes"
-            how += f" of an order that is {told.status}"
-            yield holds("HOOK-02" if told.changes else "SET-55", more is None, how)
+            how = f"{expected.changes + 1} webhooks arrived for {expected.changes} changes"
+            how += f" of an order that is {expected.status}"
+            yield holds("HOOK-02" if expected.changes else "SET-55", more is None, how)
 
 
-def _heard(service: Service, told: Told) -> Checks:
+def _check_webhooks(service: Service, expected: ExpectedWebhooks) -> Checks:
     """Check each webhook of an order."""
-    for nth in range(1, told.changes + 1):
-        webhook = service.webhook_of(told.id, nth=nth, within_seconds=0)
+    for nth in range(1, expected.changes + 1):
+        webhook = service.webhook_of(expected.id, nth=nth, within_seconds=0)
         if webhook is None:
-            how = f"{nth - 1} of {told.changes} webhooks came for an order that is {told.status}"
-            yield holds("SET-55" if told.changes == 1 else "HOOK-02", False, how)
+            how = f"{nth - 1} of {expected.changes} webhooks arrived for an order that is {expected.status}"
+            yield holds("SET-55" if expected.changes == 1 else "HOOK-02", False, how)
             return
-        yield from of_webhook(webhook, told.project)
+        yield from check_webhook(webhook, expected.project)
 
 
-def _proven(judge: Judge, before: set[str]) -> list[str]:
+def _newly_proven(judge: Judge, before: set[str]) -> list[str]:
     """Return the rules that a step proved first; a refusal that proves no new rule counts for SET-04."""
     rules = [rule for rule in judge.rules if rule not in before]
     is_refusal = judge.answer is not None and not judge.answer.is_success
     return rules or (["SET-04"] if is_refusal else [])
 
 
-def _checks(differences: Iterable[Disagreeing]) -> Checks:
+def _checks(differences: Iterable[Deviation]) -> Checks:
     """Convert differences to failed checks.
 
     Raises:
@@ -192,13 +192,13 @@ def _returns(driver: PageDriver) -> Checks:
         yield holds(rule, not missing, f"the customer returned without {' and '.join(missing)}: {went}")
 
 
-def of_webhook(webhook: ReceivedWebhook, project_id: str) -> Checks:
+def check_webhook(webhook: ReceivedWebhook, project_id: str) -> Checks:
     """Check the headers and the body of a webhook."""
     yield from (Check(rule, True) for rule in ("HOOK-02", "HOOK-04", "SET-55", "HOOK-06"))
     mimetype = webhook.headers.get("Content-Type", "").partition(";")[0]
     yield holds("HOOK-01", mimetype == "application/json", f"a webhook has Content-Type {mimetype or 'none'}")
     event, project = webhook.body.get("event"), webhook.body.get("project_id")
-    yield holds("HOOK-05", event == "status_changed", f"event in the webhook is {event!r}")
+    yield holds("HOOK-05", event == "status_changed", f"the webhook's event is {event!r}")
     yield holds("HOOK-07", project == project_id, f"project_id in the webhook is {project!r}")
     yield holds("HOOK-08", "status" not in webhook.body, "the webhook carries a status")
     is_free = "Authorization" not in webhook.headers

@@ -187,7 +187,7 @@ def _same_purchases(
 
 def _reversals(before: BookEntry, now: Purchase) -> Iterator[str]:
     if before.paid and not now.entry.paid and not now.entry.cancelled and now.kept > 0:
-        paid = "the shop marked it as paid and later no longer did"
+        paid = "the shop marked it as paid and later as unpaid"
         yield f"{paid}, although it kept {euros(now.kept)}"
     if now.entry.shipped < before.shipped:
         change = f"from {euros(before.shipped)} to {euros(now.entry.shipped)}"

@@ -43,7 +43,7 @@ BACK_BUTTON: Final = '[data-testid="back-to-shop"]'
 
 
 class PurchaseFailed(Exception):
-    """The purchase failed; the message has the step, the expectation, and the text of the page."""
+    """The purchase failed; the message contains the step, the expectation, and the text of the page."""
 
 
 class PurchaseStep(NamedTuple):
@@ -73,7 +73,7 @@ def read_buy_script(file: Path) -> BuyScript:
     """Read a file with the steps of a purchase.
 
     Raises:
-        ValueError: the file is invalid; the message has the line and the expectation.
+        ValueError: the file is invalid; the message states the line and what was expected.
     """
     document = _parse(file)
     data = document.data
@@ -331,7 +331,7 @@ class Customer:
 
 
 class _SubmissionRoute:
-    """Varies a form submission: repeats the request, before or concurrently, or changes a number."""
+    """Varies a form submission: sends it twice, in sequence or concurrently, or changes a number."""
 
     def __init__(self, submission: Submission) -> None:
         self._submission = submission

@@ -92,7 +92,7 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
 
 
 def _columns(database: Path) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of all rows in a copy of a database, whose raw file hides numbers and split texts."""
+    """Yield the columns of all rows in a copy of a database; its raw file splits texts."""
     with TemporaryDirectory() as folder, suppress(sqlite3.Error):
         copy = Path(folder) / "copy"
         for suffix in ("", *LOG_SUFFIXES):

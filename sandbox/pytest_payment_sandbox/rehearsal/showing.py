@@ -331,7 +331,7 @@ def _differences(current: CustomerView, baseline: CustomerView) -> Iterator[Book
 
 
 def _more_often(count: int) -> str:
-    return "once more" if count == 1 else f"{count} more times"
+    return "one more time" if count == 1 else f"{count} more times"
 
 
 def _shorten(text: str | None) -> str:

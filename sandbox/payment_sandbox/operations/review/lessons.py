@@ -54,7 +54,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "CTL-23": LOST_RESPONSE,
     "CAP-03": CAPTURE_IN_TIME,
     "CAP-04": CAPTURE_IN_TIME,
-    "FLOW-09": Lesson("a customer is charged for a subscription that their bank has ended", "end-a-series"),
+    "FLOW-09": Lesson("a customer is charged for a subscription that their bank has blocked", "end-a-series"),
     "SET-12": Lesson("a value that the shop relies on never arrives", "say-it-as-the-service-does"),
     "SET-31": Lesson("refunds by lines do not add up to the amount paid", "say-it-as-the-service-does"),
     # by the kind of problem in a rehearsal

@@ -354,7 +354,7 @@ def find_unreturned_surplus(reviewed: Reviewed) -> Iterator[Finding]:
                 "HOOK-13",
                 f"The customer transferred {euros(order.received_cents)} for {euros(order.amount_cents)}, "
                 f"and your shop did not return {euros(surplus_cents)}",
-                "Compare the received money with the order's amount, and refund the rest.",
+                "Compare the received money with the order's amount, and refund the excess.",
                 order.id,
                 (),
                 amount=surplus_cents,

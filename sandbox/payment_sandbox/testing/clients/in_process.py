@@ -46,7 +46,7 @@ class SandboxResponse(NamedTuple):
 
 
 class CutOff(Exception):
-    """A fault cut the connection; ``partial`` is the received part of the response; None without one."""
+    """A fault cut the connection; ``partial`` is the part of the response received so far, or None."""
 
     partial: SandboxResponse | None = None
 

@@ -96,7 +96,7 @@ SHOP: Final = "http://testserver"
 
 
 class ErrorPage(Exception):
-    """The shop answers with an error; the message has the status."""
+    """The shop answers with an error; the message contains the status."""
 
 
 class Browser:

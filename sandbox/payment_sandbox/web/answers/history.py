@@ -23,7 +23,7 @@ from payment_sandbox.web.answers.control import (
 )
 
 PAGED: Final = ("limit", "before", "summary")
-"""The parameters of a page; without any, the response is the whole journal with its other lists."""
+"""The pagination parameters; without them, the response is the entire journal, including its other lists."""
 
 Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
 

@@ -26,7 +26,7 @@ from payment_sandbox.web.answers.merchant_records import Order as Order
 
 
 class Health(TypedDict):
-    """The health of the server: ``ok``, or ``draining`` before it stops."""
+    """The health of the server: ``ok``, or ``draining`` while it shuts down."""
 
     status: Literal["ok", "draining"]
     version: str

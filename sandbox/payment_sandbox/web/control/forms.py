@@ -42,7 +42,7 @@ class ClockForm(Form):
             known = list(self.load_fields)
             raise ValidationError(Problem(f"must contain one of: {', '.join(known)}", known))
         if "rate" in data and data.get("mode") == FROZEN:
-            raise ValidationError("requires the mode running", "rate")
+            raise ValidationError("requires mode running", "rate")
 
 
 def _limit() -> Text:

@@ -105,7 +105,7 @@ dashboard = Blueprint("dashboard", __name__, template_folder="templates")
 def only_whole_forms(call: Call, call_next: CallNext) -> Response:
     """Refuse forms above the size limit, which would be parsed incompletely."""
     if not takes_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
-        raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
+        raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
     return call_next(call)
 
 

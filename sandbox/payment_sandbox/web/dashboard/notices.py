@@ -1,4 +1,4 @@
-"""Notices after a form's submission: the result, or the reason of a refusal with the input."""
+"""Notices shown after a form is submitted: the result, or the reason for a refusal and the rejected input."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence

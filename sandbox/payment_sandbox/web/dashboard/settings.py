@@ -180,7 +180,7 @@ def _settings_page(call: Call, project: Project, violations: Sequence[Violation]
 
 
 def _field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
-    """Build a field of the page, with the input if it needs correction."""
+    """Build a form field, keeping the user's input if it was rejected."""
     field = FORM.fields[name]
     kind = _kind(field)
     value: Any = project.epoch.state.base_settings.as_mapping()[name]

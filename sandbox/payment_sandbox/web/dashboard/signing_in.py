@@ -72,7 +72,7 @@ def form_token(call: Call, project_id: str) -> str:
 
 
 def form_problem(call: Call, project_id: str) -> str:
-    """Explain the refusal of a post from elsewhere; empty for a form of the project."""
+    """Explain the refusal of a cross-site post; empty for the project's own forms."""
     token = call.request.form.get("token", "")
     if hmac.compare_digest(token.encode(), form_token(call, project_id).encode()):
         return ""

@@ -100,7 +100,7 @@ class OrderMoment(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the shop assumed another status than the order had."""
+        """Whether the shop assumed a status other than the order's."""
         return (self.shop or OrderStatus.NEW) != self.status
 
 
@@ -150,7 +150,7 @@ def moment(
     number: int | None,
     known: Sequence[Belief],
 ) -> OrderMoment:
-    """Return an order after its first ``number`` timeline entries; None stands for now."""
+    """Return an order after its first ``number`` timeline entries; None means the current state."""
     if number is None:
         return _moment_of(happenings, False, order, project.now(), known)
     happening = happenings[number - 1]

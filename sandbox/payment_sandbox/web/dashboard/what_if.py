@@ -128,7 +128,7 @@ def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
 
 
 def _embed(problem: str) -> str:
-    """Format a problem as a part of a sentence, in lower case unless it begins with a name."""
+    """Format a problem as part of a sentence, in lower case unless it begins with a name."""
     first, _, rest = problem.partition(" ")
     return f"{first.lower()} {rest}" if first in ("Your", "The", "There") else problem
 

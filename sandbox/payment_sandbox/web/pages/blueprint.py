@@ -40,7 +40,7 @@ def only_own_posts(call: Call, call_next: CallNext) -> Response:
     """Refuse posts from other sites' pages, and forms that are too large."""
     if call.request.method == "POST":
         if (call.request.content_length or 0) > BODY_BYTES_MAX:
-            raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
+            raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
         refuse_cross_site(call)
     return call_next(call)
 

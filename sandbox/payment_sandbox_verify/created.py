@@ -1,4 +1,4 @@
-"""The file of orders that verifications created; a later run can clean up the remaining ones."""
+"""The file that lists the orders created by verification runs, so that a later run can clean them up."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ from payment_sandbox.loading import LOADING
 FILE: Final = "verify-made.jsonl"
 
 
-class Made:
-    """The orders that were created on one server and are still open there, in order of creation.
+class CreatedOrders:
+    """The open orders created on one server, in order of creation.
 
     Each change appends a line to the file, so a crash loses no order. Without a file, the orders are only
     in memory. Unreadable lines are skipped.
@@ -22,7 +22,7 @@ class Made:
         self.orders: dict[str, None] = {}
         self.is_unsure = False  # whether a run ended before it received the id of an order
 
-    def ask(self) -> None:
+    def begin_request(self) -> None:
         """Record that a run is about to request an order; ``add`` or ``refused`` follows."""
         self._write({"asked": "an order"})
 
@@ -84,7 +84,7 @@ class Made:
             self.file.unlink(missing_ok=True)
 
 
-def made_file() -> Path:
+def created_orders_file() -> Path:
     """Return the path of the file, in the user's state folder."""
     with LOADING:
         from platformdirs import user_state_path  # here, because only this command needs it
