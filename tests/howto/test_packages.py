@@ -288,7 +288,7 @@ test("handlers", sandboxed(async (sandbox, t) => {
   await assert.rejects(sandbox.pay(undefined), { name: "TypeError", message: /^act takes the id of an order, not undefined: / });
   const wrong = { Authorization: `Basic ${btoa("wrong-key:")}` };
   assert.equal((await fetch(`${sandbox.url}/v1/orders/`, { method: "POST", headers: wrong })).status, 401);
-  assert.match(await sandbox.report(), /without the key of any project.*\\n +POST \\/v1\\/orders\\/ -> 401: no project has this API key\\n/);
+  assert.match(await sandbox.report(), /calls with another key, or without a key.*\\n +POST \\/v1\\/orders\\/ -> 401: no project has this API key\\n/);
   await sandbox.deliverTo({ fetch: () => new Promise(() => {}) });
   assert.ok((await place()).id);
 }));

@@ -159,7 +159,7 @@ NOTHING_CAME: Final = (
     " a hard-coded address",
     "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
 )
-ELSEWHERE: Final = "calls without a key of a test's project, since this project started:"
+ELSEWHERE: Final = "calls with another key, or without a key, since this project started:"
 WRONG_KEY: Final = "    Give the shop's client the key of this project."
 ELSEWHERE_SHOWN_MAX: Final = 5
 
