@@ -15,7 +15,7 @@ import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
 from payment_sandbox.operations.history import history
-from payment_sandbox.scenarios.variation import WEBHOOK
+from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm
 from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
@@ -291,8 +291,8 @@ class ItemRun:
             has_customers=True,
         )
 
-    def _vary_submission(self, method: str, path: str, has_number: bool) -> Submission | None:
-        return self._run.press(method, path, has_number=has_number) if self._run is not None else None
+    def _vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
+        return self._run.press(path, form) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._run is not None and self._project is not None and self._project.application is not None:

@@ -23,8 +23,8 @@ from payment_sandbox.scenarios.variation import (
     Document,
     OfferedIn,
     ReplacementScene,
-    ShopCall,
     Step,
+    SubmittedForm,
     Trait,
     Variation,
     VariationOffer,
@@ -212,5 +212,5 @@ def test_attempts_and_forms_are_rehearsed_by_kind() -> None:
     """A step of another kind does not go so."""
     about: Any = SimpleNamespace(outcome_keys={"screening"}, screenings=(), is_refund=False)
     assert [each.name for each in changes_of(Step(ATTEMPT, 1, "it", about))] == ["declined"]
-    form = [each.name for each in changes_of(Step(PRESS, 1, "it", ShopCall("POST", "/buy")))]
+    form = [each.name for each in changes_of(Step(PRESS, 1, "it", SubmittedForm()))]
     assert form == ["twice", "together", "another-pays", "another-unpaid"]

@@ -100,6 +100,10 @@ def advance(
         ClockBusy: another advance is running.
     """
     limits = limits or AdvanceLimits()
+    return project.epoch.rehearsal.advance(lambda: _advance(project, aim, limits, next_only=next_only))
+
+
+def _advance(project: Project, aim: Aim | None, limits: AdvanceLimits, *, next_only: bool) -> AdvanceResult:
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
     with _reporting_progress(project), _clock_held(project) as held:
         epoch = held.epoch

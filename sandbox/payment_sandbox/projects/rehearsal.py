@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
@@ -13,6 +13,8 @@ from payment_sandbox.scenarios.model import Subject
 
 Do = Callable[[Action], Order]
 """Performs an action."""
+
+Result = TypeVar("Result")
 
 
 class Rehearsal(Protocol):
@@ -51,6 +53,10 @@ class Rehearsal(Protocol):
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """Perform an action on an order, or a replacement of the action."""
+        ...
+
+    def advance(self, do: Callable[[], Result]) -> Result:
+        """Perform an advance of the clock; more time may pass afterwards."""
         ...
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
@@ -96,6 +102,10 @@ class NoRehearsal:
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """Perform the action unchanged."""
         return do(action)
+
+    def advance(self, do: Callable[[], Result]) -> Result:
+        """Perform the advance unchanged."""
+        return do()
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
         """Leave the outcome to the scenario."""

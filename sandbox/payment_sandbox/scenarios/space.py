@@ -19,9 +19,11 @@ from payment_sandbox.scenarios.variation import (
     CHANGE,
     JOB,
     PRESS,
+    TIME,
     WEBHOOK,
     ChangedNumber,
     OrderAction,
+    OtherChoice,
     OtherCustomer,
     PriorEvent,
     Repeat,
@@ -182,7 +184,9 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell(ATTEMPT, "credit"): "covered by the bank's actions, even in a scenario",
     Cell(ATTEMPT, "screening passed"): "this is the default",
     Cell(ATTEMPT, "then error"): "for the shop, this equals a screening that declines later",
-    Cell(PRESS, OTHER_CHOICE): "only the shop knows the choices in its form; other tests make other choices",
+    Cell(TIME, NEVER): "the test itself decides when time passes; jobs and webhooks can be late on their own",
+    Cell(TIME, TWICE): "covered by more time that passes",
+    Cell(TIME, BEFORE_EXPIRY): "covered by actions and changes at the last moment",
     Cell(JOB, NEVER): "covered by faults of the job's calls, and by rehearsals without jobs",
     Cell(JOB, LATE): "covered by time passing after an action, which delays jobs",
     Cell(JOB, OTHER_VALUE): "a job takes no input",
@@ -201,6 +205,7 @@ def cells() -> list[Cell]:
         (ATTEMPT, _attempt_outcomes()),
         (PRESS, (TWICE, TOGETHER, OTHER_VALUE, OTHER_CUSTOMER, OTHER_CHOICE)),
         (JOB, (TWICE, TOGETHER, NEVER, LATE, OTHER_VALUE)),
+        (TIME, (TWICE, NEVER, BEFORE_EXPIRY, TIME_PASSES, RESTART)),
     ]
     every = (Cell(interaction, outcome) for interaction, each in outcomes for outcome in each)
     return list(dict.fromkeys(every))
@@ -314,8 +319,15 @@ def _form_cells(each: Variation, kind: str) -> Iterator[Cell]:
         yield Cell(kind, TOGETHER if effect.at_once else TWICE)
     elif isinstance(effect, ChangedNumber):
         yield Cell(kind, OTHER_VALUE)
+    elif isinstance(effect, OtherChoice):
+        yield Cell(kind, OTHER_CHOICE)
     elif isinstance(effect, OtherCustomer):
         yield Cell(kind, OTHER_CUSTOMER)
+
+
+def _time_cells(each: Variation, kind: str) -> Iterator[Cell]:
+    effect = each.effect
+    yield Cell(kind, SCENE_OUTCOMES[effect] if isinstance(effect, ReplacementScene) else TIME_PASSES)
 
 
 CELLS_OF: Final[Mapping[str, Callable[[Variation, str], Iterator[Cell]]]] = {
@@ -325,5 +337,6 @@ CELLS_OF: Final[Mapping[str, Callable[[Variation, str], Iterator[Cell]]]] = {
     ATTEMPT: _attempt_cells,
     PRESS: _form_cells,
     JOB: _form_cells,
+    TIME: _time_cells,
 }
 """The cells of a variation, by the kind of step."""

@@ -25,15 +25,23 @@ ACTION: Final = "action"  # an action of a customer or a bank
 ATTEMPT: Final = "attempt"  # the service's decision on a payment or a refund
 PRESS: Final = "press"  # a form submitted to the shop by the test
 JOB: Final = "job"  # a run of a shop's job
+TIME: Final = "time"  # an advance of the clock by the test
 CALLS: Final = (CREATE, READ, CHANGE)
 
 
 class ShopCall(NamedTuple):
-    """A call of the shop, or a form submitted to the shop."""
+    """A call of the shop."""
 
     method: str
     path: str
-    has_number: bool = False  # the form has a whole number, such as a quantity
+
+
+class SubmittedForm(NamedTuple):
+    """A form submitted to the shop, and the kinds of values that can be changed."""
+
+    has_number: bool = False  # a whole number, such as a quantity
+    has_amount: bool = False  # an amount with cents
+    has_choice: bool = False  # a select or radio button with another option
 
 
 class OrderAction(NamedTuple):
@@ -43,7 +51,7 @@ class OrderAction(NamedTuple):
     is_hosted: bool
     has_return: bool  # the customer returns to a page of the shop
     has_others: bool  # earlier attempts that can still be paid
-    is_authorization: bool
+    has_authorization: bool  # the action authorizes an amount
 
 
 class JobRun(NamedTuple):
@@ -53,8 +61,14 @@ class JobRun(NamedTuple):
     is_changing: bool  # whether it creates or changes an order
 
 
-StepDetails = ShopCall | OrderAction | Delivery | Subject | JobRun
-"""The details of a step: a call or a form, an action, a webhook, the subject of an attempt, or a run."""
+class ClockAdvance(NamedTuple):
+    """An advance of the clock."""
+
+    has_authorization: bool  # an authorization is open
+
+
+StepDetails = ShopCall | SubmittedForm | OrderAction | Delivery | Subject | JobRun | ClockAdvance
+"""The details of a step: a call, a form, an action, a webhook, an attempt's subject, a run or an advance."""
 
 
 class Step(NamedTuple):
@@ -96,7 +110,7 @@ class ReplacementScene(NamedTuple):
 
 
 class TimePasses(NamedTuple):
-    """Time, such as ``P3D``, passes after the action."""
+    """Time, such as ``P3D``, passes after the action or the advance."""
 
     period: str
 
@@ -108,9 +122,14 @@ class Repeat(NamedTuple):
 
 
 class ChangedNumber(NamedTuple):
-    """A form of the shop is submitted with a changed number."""
+    """A form of the shop is submitted with a changed whole number, or a changed amount."""
 
     more: int
+    is_amount: bool = False  # ``more`` is in cents
+
+
+class OtherChoice(NamedTuple):
+    """A form of the shop is submitted with another choice."""
 
 
 class OtherCustomer(NamedTuple):
@@ -134,6 +153,7 @@ VariationEffect = (
     | TimePasses
     | Repeat
     | ChangedNumber
+    | OtherChoice
     | OtherCustomer
     | PriorEvent
 )

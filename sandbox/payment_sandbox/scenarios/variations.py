@@ -38,11 +38,13 @@ from payment_sandbox.scenarios.variation import (
     JOB,
     PRESS,
     READ,
+    TIME,
     WEBHOOK,
     ChangedNumber,
     CoverageCheck,
     Document,
     OfferedIn,
+    OtherChoice,
     OtherCustomer,
     PriorEvent,
     Repeat,
@@ -135,7 +137,7 @@ PAYS_BOTH: Final = ReplacementScene("pays an earlier attempt, too", applies=lamb
 SENDS_LESS: Final = ReplacementScene("sends less")
 SENDS_MORE: Final = ReplacementScene("sends more")
 LAPSES: Final = ReplacementScene(
-    "lets the authorization expire", applies=lambda step: step.is_authorization, moves_clock=True
+    "lets the authorization expire", applies=lambda step: step.has_authorization, moves_clock=True
 )
 RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
@@ -165,13 +167,16 @@ _read = partial(Variation, kinds=(READ,))
 _order_read = partial(_read, applies=lambda call: "/orders/" in call.path)
 _form = partial(Variation, kinds=(PRESS,))
 _number = partial(_form, applies=lambda form: form.has_number)
+_amount = partial(_form, applies=lambda form: form.has_amount)
+_choice = partial(_form, applies=lambda form: form.has_choice)
 _job = partial(Variation, kinds=(JOB,))
+_time = partial(Variation, kinds=(TIME,))
 _action = partial(Variation, kinds=(ACTION,))
 _customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
 _payment = partial(_action, applies=lambda acts: acts.action.name in ("customer pay", "bank credit"))
 _bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
 _direct_payment = partial(
-    _action, applies=lambda acts: acts.action.name == "customer pay" and not acts.is_authorization
+    _action, applies=lambda acts: acts.action.name == "customer pay" and not acts.has_authorization
 )
 _abandonment = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
 _settlement = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
@@ -315,6 +320,19 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _number("one-less", "{step} was submitted with a number reduced by one", ChangedNumber(-1), OWED),
     _number("one-more", "{step} was submitted with a number increased by one", ChangedNumber(1), UNPAID),
+    _amount(
+        "cent-less",
+        "{step} was submitted with an amount reduced by a cent",
+        ChangedNumber(-1, is_amount=True),
+        OWED,
+    ),
+    _amount(
+        "cent-more",
+        "{step} was submitted with an amount increased by a cent",
+        ChangedNumber(1, is_amount=True),
+        UNPAID,
+    ),
+    _choice("another-choice", "{step} was submitted with another choice", OtherChoice(), UNPAID),
     # The shop's jobs
     _job("twice", "{step} ran twice", Repeat(at_once=False), TWICE, SUSPECT),
     Variation(
@@ -326,6 +344,10 @@ VARIATIONS: tuple[Variation, ...] = (
         lambda run: run.is_changing,
         kinds=(JOB,),
     ),
+    # Time
+    _time("day-more", "a day more passed after {step}", TimePasses("P1D"), LAPSED),
+    _time("lapses", "the authorization expired after {step}", LAPSES, LAPSED),
+    _time("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
     # Customers
     _customer(
         "returns-first",

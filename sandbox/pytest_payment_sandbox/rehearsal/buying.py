@@ -17,8 +17,10 @@ from playwright.sync_api import Browser, BrowserContext, Error, Locator, Request
 
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.scenarios.variation import SubmittedForm
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.shops.submitting import POST, Submission, with_number
+from payment_sandbox.testing.shops.filling import Choices, FormBody, read_choices
+from payment_sandbox.testing.shops.submitting import POST, Submission
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -143,13 +145,13 @@ def chromium() -> Iterator[Browser]:
 class RecordSubmission(Protocol):
     """Records the submission of a form; returns the variation of the submission, if any."""
 
-    def __call__(self, method: str, path: str, *, has_number: bool) -> Submission | None:
+    def __call__(self, path: str, form: SubmittedForm) -> Submission | None:
         """Record the submission."""
         ...
 
 
-Forms = dict[int, bool]
-"""Whether the form has a whole number, by the number of the step that submits the form."""
+Forms = dict[int, SubmittedForm]
+"""The submitted forms, by the number of the step that submits the form."""
 
 
 class Customer:
@@ -235,11 +237,12 @@ class Customer:
                 posts.append(request.post_data_buffer or b"")
 
         is_known = number in forms
-        submission = press(POST, step.selector, has_number=forms[number]) if is_known else None
+        choices = read_choices(self._page.content())
+        submission = press(step.selector, forms[number]) if is_known else None
         self._page.on("request", record_post)
         try:
             if submission is not None:
-                self._page.route(f"{self._shop}/**", _SubmissionRoute(submission).route)
+                self._page.route(f"{self._shop}/**", _SubmissionRoute(submission, choices).route)
             self._interact(step, element)
             self._page.wait_for_load_state("load")
         except Error as error:
@@ -249,8 +252,8 @@ class Customer:
             if submission is not None:
                 self._page.unroute(f"{self._shop}/**")
         if posts and not is_known:
-            forms[number] = with_number(posts[0], 1) != posts[0]
-            press(POST, step.selector, has_number=forms[number])
+            forms[number] = FormBody(posts[0], choices).details
+            press(step.selector, forms[number])
 
     def _interact(self, step: PurchaseStep, element: Locator) -> None:
         if step.action == "fill":
@@ -331,10 +334,11 @@ class Customer:
 
 
 class _SubmissionRoute:
-    """Varies a form submission: sends it twice, in sequence or concurrently, or changes a number."""
+    """Varies a form submission: sends it twice, in sequence or concurrently, or changes a value."""
 
-    def __init__(self, submission: Submission) -> None:
+    def __init__(self, submission: Submission, choices: Choices) -> None:
         self._submission = submission
+        self._choices = choices
         self._is_done = False
 
     def route(self, route: Route, request: Request) -> None:
@@ -344,8 +348,8 @@ class _SubmissionRoute:
             route.continue_()
             return
         self._is_done = True
-        if self._submission.more:
-            route.continue_(post_data=with_number(body, self._submission.more))
+        if self._submission.fill is not None:
+            route.continue_(post_data=self._submission.fill(FormBody(body, self._choices)))
             return
         headers = {name: value for name, value in request.all_headers().items() if not name.startswith(":")}
         headers.pop("content-length", None)

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, READ, WEBHOOK
+from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, READ, TIME, WEBHOOK
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, kind_of_call
 
@@ -140,6 +140,12 @@ FAMILIES: Final = (
     Family(
         _changes_of(CALLS, "answer-lost", "unavailable", "silent", "limited", "refused"),
         "one of the shop's calls fails",
+    ),
+    Family(
+        _changes_of(("action",), "three-days", "month", "lapses")
+        | _changes_of((TIME,), "day-more", "lapses")
+        | _changes_of(("change",), "expired"),
+        "time passes before the shop acts",
     ),
     Family(
         _changes_of(

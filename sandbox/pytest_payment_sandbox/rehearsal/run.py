@@ -21,7 +21,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.jobs import Job
-from payment_sandbox.projects.rehearsal import Do
+from payment_sandbox.projects.rehearsal import Do, Result
 from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
@@ -31,10 +31,13 @@ from payment_sandbox.scenarios.variation import (
     JOB,
     PRESS,
     READ,
+    TIME,
     WEBHOOK,
     ChangedNumber,
+    ClockAdvance,
     JobRun,
     OrderAction,
+    OtherChoice,
     OtherCustomer,
     PriorEvent,
     Repeat,
@@ -42,15 +45,24 @@ from payment_sandbox.scenarios.variation import (
     ShopCall,
     Step,
     StepDetails,
+    SubmittedForm,
     TimePasses,
     VariationEffect,
 )
 from payment_sandbox.serving.threads import start
+from payment_sandbox.testing.shops.filling import with_cents, with_number, with_other_choice
 from payment_sandbox.testing.shops.submitting import Submission
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, current_lines, deciding_line
-from pytest_payment_sandbox.rehearsal.scenes import Scene, apply_event, earlier_open_orders, play
+from pytest_payment_sandbox.rehearsal.scenes import (
+    Scene,
+    apply_event,
+    authorization_expiries,
+    earlier_open_orders,
+    play,
+    play_after_advance,
+)
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -339,7 +351,7 @@ class RehearsedRun:
             is_hosted=order.is_hosted,
             has_return=order.return_url is not None,
             has_others=bool(before),
-            is_authorization=attempt is not None and attempt.capture_mode is not None,
+            has_authorization=attempt is not None and attempt.capture_mode is not None,
         )
         label = ACTION_LABELS.get(action.name, f"the action of the {action.actor} ({action.action})")
         effect = self._effect(ACTION, label, about)
@@ -350,6 +362,21 @@ class RehearsedRun:
             return play(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
         finally:
             self._is_acting = False
+
+    def advance(self, do: Callable[[], Result]) -> Result:
+        """Perform an advance of the clock by the test; more time may pass afterwards in this run."""
+        if not self._is_recording or self._has_test_ended or self._is_acting:
+            return do()
+        about = ClockAdvance(has_authorization=bool(authorization_expiries(self.project)))
+        effect = self._effect(TIME, "the advance of the clock", about)
+        result = do()
+        if isinstance(effect, TimePasses | ReplacementScene):
+            self._is_acting = True
+            try:
+                play_after_advance(effect, self.project, self.restart)
+            finally:
+                self._is_acting = False
+        return result
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
         """Return the changed decision of the service on an attempt or a refund, if there is one."""
@@ -364,11 +391,13 @@ class RehearsedRun:
 
     # Calls from the observer of the shop's forms
 
-    def press(self, method: str, path: str, *, has_number: bool) -> Submission | None:
+    def press(self, path: str, form: SubmittedForm) -> Submission | None:
         """Record the submission of a form; return the variation of the submission, if there is one."""
-        effect = self._effect(PRESS, f"the form {path}", ShopCall(method, path, has_number))
+        effect = self._effect(PRESS, f"the form {path}", form)
         if isinstance(effect, ChangedNumber):
-            return Submission(more=effect.more)
+            return Submission(fill=partial(with_cents if effect.is_amount else with_number, more=effect.more))
+        if isinstance(effect, OtherChoice):
+            return Submission(fill=with_other_choice)
         if isinstance(effect, OtherCustomer):
             return Submission(by_another=partial(self._record_other_customer, self._order_ids(), effect))
         if not isinstance(effect, Repeat):

@@ -67,10 +67,7 @@ class Scene(NamedTuple):
 
     def advance_to(self, until: datetime) -> None:
         """Advance the clock: run the due events, and deliver their webhooks."""
-        caller().begin_waiting()
-        _release_webhooks(self.project)
-        with suppress(Refusal):
-            advance(self.project, lambda now: max(now, until))
+        _advance_to(self.project, until)
 
     def return_to_shop(self, tabs: int) -> Order:
         """Return to the shop, in the given number of tabs."""
@@ -83,6 +80,13 @@ class Scene(NamedTuple):
         order = self.perform()
         self.return_to_shop(tabs)
         return order
+
+
+def _advance_to(project: "Project", until: datetime) -> None:
+    caller().begin_waiting()
+    _release_webhooks(project)
+    with suppress(Refusal):
+        advance(project, lambda now: max(now, until))
 
 
 def _release_webhooks(project: "Project") -> None:
@@ -166,11 +170,15 @@ def let_authorization_expire(scene: Scene) -> Order:
 def restart_shop(scene: Scene) -> Order:
     """Perform the action, and restart the shop."""
     order = scene.perform()
-    _release_webhooks(scene.project)
-    scene.project.settle(SETTLE_SECONDS)
-    if scene.restart is not None:
-        scene.restart()
+    _restart(scene.project, scene.restart)
     return order
+
+
+def _restart(project: "Project", restart: Callable[[], None] | None) -> None:
+    _release_webhooks(project)
+    project.settle(SETTLE_SECONDS)
+    if restart is not None:
+        restart()
 
 
 SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
@@ -204,6 +212,30 @@ def play(effect: Action | TimePasses | ReplacementScene, scene: Scene) -> Order:
     scene.perform()
     scene.advance_to(Period.parse(effect.period).after(scene.project.now()))
     return scene.order
+
+
+def authorization_expiries(project: "Project") -> list[datetime]:
+    """Return the expiry times of all open authorizations, which are in the future."""
+    now = project.now()
+    attempts = [order.last_transaction for order in project.epoch.store.orders_newest_first()]
+    authorizations = [attempt.authorization for attempt in attempts if attempt is not None]
+    return [
+        each.expires_at
+        for each in authorizations
+        if each is not None and each.remaining_cents and each.expires_at >= now
+    ]
+
+
+def play_after_advance(
+    effect: TimePasses | ReplacementScene, project: "Project", restart: Callable[[], None] | None
+) -> None:
+    """Let more time pass after an advance, or restart the shop."""
+    if isinstance(effect, TimePasses):
+        _advance_to(project, Period.parse(effect.period).after(project.now()))
+    elif effect is variations.RESTARTS:
+        _restart(project, restart)
+    elif ends := authorization_expiries(project):
+        _advance_to(project, MOMENT.after(min(ends)))
 
 
 def _expire(project: "Project", order: Order) -> None:

@@ -14,7 +14,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox.rehearsal.announced import SETTLE_SECONDS, Sources, advance_to
 from pytest_payment_sandbox.rehearsal.books import Books
-from pytest_payment_sandbox.rehearsal.buying import BuyScript, Customer, PurchaseFailed, images_html
+from pytest_payment_sandbox.rehearsal.buying import BuyScript, Customer, Forms, PurchaseFailed, images_html
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.progress import Progress, duration
@@ -43,7 +43,7 @@ class ShopInBrowser:
         self._project = project
         self._sandbox = sandbox
         self._sources = sources
-        self._forms: dict[int, bool] = {}
+        self._forms: Forms = {}
         self._verdicts: Verdicts = {}
         self._baseline: RunVerdict | None = None
         self._problems: set[str] = set()

@@ -1,56 +1,61 @@
-"""Varies the submission of a shop's form: twice, with another number, or after another customer."""
+"""Varies the submission of a shop's form: twice, with another value, or after another customer."""
 
-import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from io import BytesIO
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.scenarios.variation import SubmittedForm
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
+from payment_sandbox.testing.shops.filling import FormBody, read_choices
 
 POST: Final = "POST"
 Environ = dict[str, Any]
 Scope = dict[str, Any]
 CUSTOMER_HEADERS: Final = ("cookie", "authorization")
-_NUMBER: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\n--|$))")
+HTML: Final = "text/html"
+CONTENT_TYPE: Final = "content-type"
 
 
 class Submission(NamedTuple):
     """A variation of a submission: by default a repetition, ``at_once`` or afterwards."""
 
     at_once: bool = False
-    more: int = 0  # added to the first whole number of the form, submitted once
+    fill: Callable[[FormBody], bytes] | None = None  # returns the changed body, submitted once
     by_another: Callable[[], None] | None = None  # called after a submission by another customer
 
 
-SubmissionChoice = Callable[[str, str, bool], Submission | None]
-"""Chooses the variation of a form from its method, its path, and whether it has a whole number."""
+SubmissionChoice = Callable[[str, SubmittedForm], Submission | None]
+"""Chooses the variation of a form from its path, and from the kinds of values in it."""
 
-_choices: Final[list[SubmissionChoice]] = []  # the newest last
+
+class _Run:
+    """A run of a test that varies submissions, and the choices on the pages so far."""
+
+    def __init__(self, choose: SubmissionChoice) -> None:
+        self._choose = choose
+        self._choices: dict[str, Sequence[str]] = {}
+
+    def submission(self, path: str, body: bytes) -> tuple[Submission | None, FormBody]:
+        """Return the variation of a form, if any, and the form."""
+        form = FormBody(body, self._choices)
+        return self._choose(path, form.details), form
+
+    def read_page(self, content_type: str, page: bytes) -> None:
+        """Add the choices of a page."""
+        if content_type.startswith(HTML):
+            self._choices |= read_choices(page.decode(errors="replace"))
+
+
+_runs: Final[list[_Run]] = []  # the current run, if any
 
 
 def set_submission_choice(choice: SubmissionChoice | None) -> None:
     """Set the function that varies submissions; None for no variations."""
-    _choices.clear()
-    if choice is not None:
-        _choices.append(choice)
-
-
-def may_vary(method: str) -> bool:
-    """Return whether requests of this method may be varied."""
-    return method == POST and bool(_choices)
-
-
-def _submission(method: str, path: str, body: bytes) -> Submission | None:
-    return _choices[-1](method, path, _NUMBER.search(body) is not None) if may_vary(method) else None
-
-
-def with_number(body: bytes, more: int) -> bytes:
-    """Add to the first whole number of a form, encoded as a query, JSON or multipart."""
-    return _NUMBER.sub(lambda number: str(int(number[1]) + more).encode(), body, count=1)
+    _runs[:] = [_Run(choice)] if choice is not None else []
 
 
 class RepeatedRequest:
@@ -80,16 +85,20 @@ def answer_submission(
     environ: Environ, answer: Callable[[Environ, Any], Any], start_response: Any = None
 ) -> Any:
     """Answer a WSGI request of a test, with the variation of the rehearsal, if any."""
-    if not may_vary(environ["REQUEST_METHOD"]):
+    if not _runs:
+        return answer(environ, start_response)
+    run = _runs[-1]
+    answer = _reading_pages(run, answer)
+    if environ["REQUEST_METHOD"] != POST:
         return answer(environ, start_response)
     body = body_of(environ)
     environ["wsgi.input"] = BytesIO(body)
-    submission = _submission(environ["REQUEST_METHOD"], environ["PATH_INFO"], body)
+    submission, form = run.submission(environ["PATH_INFO"], body)
     if submission is None:
         return answer(environ, start_response)
     copy = {**environ, "wsgi.input": BytesIO(body)}
-    if submission.more:
-        filled = with_number(body, submission.more)
+    if submission.fill is not None:
+        filled = submission.fill(form)
         return answer(
             {**environ, "wsgi.input": BytesIO(filled), "CONTENT_LENGTH": str(len(filled))}, start_response
         )
@@ -106,6 +115,40 @@ def answer_submission(
         repeated.end()
 
 
+def _reading_pages(run: _Run, answer: Callable[[Environ, Any], Any]) -> Callable[[Environ, Any], Any]:
+    """Return ``answer``, which then reads the choices of the page that it returns."""
+
+    def read(environ: Environ, start_response: Any) -> Any:
+        if start_response is None:  # Django returns a response instead
+            response = answer(environ, None)
+            run.read_page(response.headers.get(CONTENT_TYPE, ""), getattr(response, "content", b""))
+            return response
+        content_types: list[str] = []
+
+        def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
+            content_types[:] = [value for name, value in headers if name.lower() == CONTENT_TYPE]
+            return start_response(status, headers, *exc_info)
+
+        pieces = answer(environ, start)
+        if not any(each.startswith(HTML) for each in content_types):
+            return pieces
+        pieces = read_whole(pieces)
+        run.read_page(HTML, b"".join(pieces))
+        return pieces
+
+    return read
+
+
+def read_whole(pieces: Iterable[bytes]) -> list[bytes]:
+    """Read a whole response, and close it."""
+    try:
+        return list(pieces)
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+
+
 def _discard_response(
     status: str, headers: list[tuple[str, str]], exc_info: Any = None
 ) -> Callable[[bytes], None]:
@@ -120,18 +163,23 @@ Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
     """Answer an ASGI request of a test, with the variation of the rehearsal, if any."""
-    if not may_vary(scope["method"]):
+    if not _runs:
+        await answer(scope, receive, send)
+        return
+    run = _runs[-1]
+    send = _reading_page(run, send)
+    if scope["method"] != POST:
         await answer(scope, receive, send)
         return
     messages = [await receive()]
     while messages[-1].get("more_body"):
         messages.append(await receive())
     body = b"".join(message.get("body", b"") for message in messages)
-    submission = _submission(scope["method"], scope["path"], body)
+    submission, form = run.submission(scope["path"], body)
     if submission is None:
         await answer(scope, _replay(body), send)
-    elif submission.more:
-        filled = with_number(body, submission.more)
+    elif submission.fill is not None:
+        filled = submission.fill(form)
         await answer(_with_length(scope, len(filled)), _replay(filled), send)
     elif submission.by_another is not None:
         with suppress(Exception):
@@ -140,6 +188,24 @@ async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, 
         await answer(scope, _replay(body), send)
     else:
         await _answer_twice(submission, scope, body, send, answer)
+
+
+def _reading_page(run: _Run, send: Send) -> Send:
+    """Return ``send``, which then reads the choices of the page that it sends."""
+    content_types: list[str] = []
+    pieces: list[bytes] = []
+
+    async def read(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            headers = ((name.decode("latin-1").lower(), value) for name, value in message.get("headers", ()))
+            content_types[:] = [value.decode("latin-1") for name, value in headers if name == CONTENT_TYPE]
+        elif any(each.startswith(HTML) for each in content_types):
+            pieces.append(message.get("body", b""))
+            if not message.get("more_body"):
+                run.read_page(HTML, b"".join(pieces))
+        await send(message)
+
+    return read
 
 
 async def _answer_twice(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop
+from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop, read_whole
 from payment_sandbox.testing.shops.tracebacks import RUNNING
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _wsgi_members(kind: type) -> dict[str, Any]:
             try:
                 pieces: Iterable[bytes] = called(self, environ, start_response)
                 if request is not None and request.has_deferred:
-                    pieces = _read_whole(pieces)
+                    pieces = read_whole(pieces)  # webhooks follow the response
             except BaseException:
                 _end(request)
                 raise
@@ -107,16 +107,6 @@ def _wsgi_members(kind: type) -> dict[str, Any]:
         return pieces
 
     return {"__call__": call}
-
-
-def _read_whole(pieces: Iterable[bytes]) -> list[bytes]:
-    """Read a whole response, because webhooks follow the response."""
-    try:
-        return list(pieces)
-    finally:
-        close = getattr(pieces, "close", None)
-        if close is not None:
-            close()
 
 
 def _end(request: ShopRequest | None) -> None:

@@ -21,7 +21,7 @@ from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.space import excluded_cells
-from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, WEBHOOK, OfferedIn
+from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
@@ -144,6 +144,7 @@ STEPS: Final = {
     ACTION: "the payment",
     ATTEMPT: "the attempt",
     JOB: "the job",
+    TIME: "the advance of the clock",
 }
 PLACES: Final = {
     OfferedIn.WHAT_IF: "**What if …** on an order's page",

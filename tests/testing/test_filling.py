@@ -1,0 +1,151 @@
+"""Changed values of a submitted form: in every encoding, and in every kind of application."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask, request
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Request as WerkzeugRequest
+
+from payment_sandbox.scenarios.variation import SubmittedForm
+from payment_sandbox.testing.shops.filling import (
+    FormBody,
+    read_choices,
+    with_cents,
+    with_number,
+    with_other_choice,
+)
+from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
+from payment_sandbox.testing.shops.watching import unwatch, watch
+
+PAGE = """
+<form>
+<select name="country"><option value="">choose<option value="NL">NL<option value="DE" disabled>DE</select>
+<input type="radio" name="pay with" value="card"><input type="RADIO" name="pay with" value="bank & more">
+<input type="text" name="name" value="Ada"><option value="stray">
+</form>
+"""
+CHOICES = {"country": ["NL"], "pay with": ["card", "bank & more"]}
+
+
+def encode(kind: str, **values: str) -> bytes:
+    """The body of a form with these values."""
+    if kind == "json":
+        return json.dumps(values).encode()
+    builder = EnvironBuilder(method="POST", data=values)
+    if kind == "multipart":
+        builder.content_type = "multipart/form-data"
+    return bytes(builder.get_environ()["wsgi.input"].read())
+
+
+def decode(kind: str, body: bytes, like: bytes) -> dict[str, str]:
+    """The values of a body, encoded like another one."""
+    if kind == "json":
+        return dict(json.loads(body))
+    boundary = like.strip().partition(b"\r\n")[0][2:].decode()
+    types = {
+        "query": "application/x-www-form-urlencoded",
+        "multipart": f"multipart/form-data; boundary={boundary}",
+    }
+    environ = EnvironBuilder(method="POST", data=body, content_type=types[kind]).get_environ()
+    return dict(WerkzeugRequest(environ).form)
+
+
+def test_the_choices_of_a_page() -> None:
+    """Options and radio buttons with a value that a customer can choose."""
+    assert read_choices(PAGE) == CHOICES
+    assert read_choices("<select><option value=x></select>no form<") == {}
+
+
+@pytest.mark.parametrize("kind", ["query", "json", "multipart"])
+@pytest.mark.parametrize(
+    ("before", "more", "after"),
+    [("12.50", -1, "12.49"), ("12,50", 1, "12,51"), ("0.99", 1, "1.00"), ("0.00", -1, "0.00")],
+)
+def test_a_cent_more_or_less(kind: str, before: str, more: int, after: str) -> None:
+    """Only the first amount is changed, and nothing that is not an amount."""
+    body = encode(kind, date="2024-01-02", amount=before, other="7.50")
+    changed = with_cents(FormBody(body, {}), more)
+    assert decode(kind, changed, body) == {"date": "2024-01-02", "amount": after, "other": "7.50"}
+
+
+def test_a_number_in_json_is_an_amount() -> None:
+    """It needs no quotes."""
+    assert with_cents(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 2, "amount": 10.00}'
+    assert with_number(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 3, "amount": 9.99}'
+
+
+@pytest.mark.parametrize("kind", ["query", "json", "multipart"])
+def test_another_choice(kind: str) -> None:
+    """The last field with another option gets it; a value that is no choice stays."""
+    body = encode(kind, **{"country": "NL", "pay with": "card", "name": "card"})
+    changed = with_other_choice(FormBody(body, CHOICES))
+    assert decode(kind, changed, body) == {"country": "NL", "pay with": "bank & more", "name": "card"}
+    assert with_other_choice(FormBody(changed, CHOICES)) == body
+    other = encode(kind, **{"country": "NL", "pay with": "card and more"})
+    assert with_other_choice(FormBody(other, CHOICES)) == other
+
+
+def test_what_can_be_changed() -> None:
+    """Is known by the form and the pages before."""
+    assert FormBody(b"count=2&amount=1.00&method=a", {"method": ["a", "b"]}).details == SubmittedForm(
+        True, True, True
+    )
+    assert FormBody(b"name=2x&amount=1.0&method=a", {"method": ["a"]}).details == SubmittedForm()
+
+
+@pytest.fixture
+def varied() -> Iterator[None]:
+    """Submissions get another choice."""
+    set_submission_choice(lambda path, form: Submission(fill=with_other_choice))
+    yield
+    set_submission_choice(None)
+
+
+def flask_shop() -> Flask:
+    """A shop with a form."""
+    app = Flask("shop")
+    app.add_url_rule("/", "page", view_func=lambda: PAGE)
+    app.add_url_rule("/text", "text", view_func=lambda: (PAGE, {"Content-Type": "text/plain"}))
+    app.add_url_rule("/buy", "buy", view_func=lambda: request.form["pay with"], methods=["POST"])
+    return app
+
+
+def starlette_shop() -> Starlette:
+    """The same with another framework."""
+
+    async def page(asked: Request) -> HTMLResponse:
+        return HTMLResponse(PAGE)
+
+    async def text(asked: Request) -> PlainTextResponse:
+        return PlainTextResponse(PAGE)
+
+    async def buy(asked: Request) -> PlainTextResponse:
+        return PlainTextResponse(str((await asked.form())["pay with"]))
+
+    return Starlette(routes=[Route("/", page), Route("/text", text), Route("/buy", buy, methods=["POST"])])
+
+
+@pytest.mark.parametrize(("path", "bought"), [("/", "bank & more"), ("/text", "card")])
+def test_the_pages_of_a_shop_are_read(varied: None, path: str, bought: str) -> None:
+    """In WSGI and in ASGI, if they are HTML."""
+    shop: Any = flask_shop()
+    watch(shop)
+    client = shop.test_client()
+    assert client.get(path).text == PAGE
+    assert client.post("/buy", data={"pay with": "card"}).text == bought
+    unwatch(shop)
+    set_submission_choice(lambda path, form: Submission(fill=with_other_choice))
+    shop = starlette_shop()
+    watch(shop)
+    browser = TestClient(shop)
+    assert browser.get(path).text == PAGE
+    assert browser.post("/buy", data={"pay with": "card"}).text == bought
+    unwatch(shop)
