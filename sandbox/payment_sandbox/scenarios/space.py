@@ -117,7 +117,7 @@ SERVICE_DECISION: Final = "the service decides only once, and variations of the 
 NO_SHOP_CHANGE: Final = "this reason never applies to a call by a shop"
 SAME_AS_REFUSED: Final = "covered by `refused`: the shop can only react in the same way"
 
-SAME_AS_UNAVAILABLE: Final = "for the shop, this equals `unavailable`: the shop receives no information"
+SAME_AS_UNAVAILABLE: Final = "to the shop, this looks like `unavailable`: the shop receives no information"
 SAME_AS_ANSWER_LOST: Final = "for the shop, this is indistinguishable from `answer-lost` or `unavailable`"
 LOSSES: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
 
@@ -164,10 +164,10 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     },
     Cell(
         WEBHOOK, "timeout"
-    ): "for the shop, this equals an answer with 503: the same webhook arrives two minutes later",
+    ): "to the shop, this looks like an answer with 503: the same webhook arrives two minutes later",
     Cell("customer visit", ANY): PAGE_ONLY,
     Cell("customer choose", ANY): PAGE_ONLY,
-    Cell("customer pay", "customer visit"): "for the shop, this equals a customer who walks away",
+    Cell("customer pay", "customer visit"): "to the shop, this looks like a customer who walks away",
     Cell("customer pay", "customer choose"): "this starts another attempt on the same page",
     Cell("customer pay", OTHER_VALUE): "the page fixes the amount",
     **{Cell(f"customer {how}", ANY): ATTEMPT_ENDED for how in ("fail", "cancel")},
@@ -181,7 +181,7 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell(ATTEMPT, "customer"): "covered by the customer's actions, even in a scenario",
     Cell(ATTEMPT, "credit"): "covered by the bank's actions, even in a scenario",
     Cell(ATTEMPT, "screening passed"): "this is the default",
-    Cell(ATTEMPT, "then error"): "for the shop, this equals a screening that declines later",
+    Cell(ATTEMPT, "then error"): "to the shop, this looks like a screening that declines later",
     Cell(PRESS, OTHER_CHOICE): "only the shop knows the choices in its form; other tests make other choices",
     Cell(JOB, NEVER): "covered by faults of the job's calls, and by rehearsals without jobs",
     Cell(JOB, LATE): "covered by time passing after an action, which delays jobs",
@@ -217,7 +217,7 @@ def fill_cells() -> dict[Cell, list[str]]:
 
 
 def reason_of(cell: Cell) -> str | None:
-    """Return the reason for a cell without a variation; None without a reason."""
+    """Return the reason why a cell has no variation, if one is recorded."""
     return EXCLUDED.get(cell) or EXCLUDED.get(Cell(cell.interaction, ANY))
 
 

@@ -49,7 +49,7 @@ def _submission(method: str, path: str, body: bytes) -> Submission | None:
 
 
 def with_number(body: bytes, more: int) -> bytes:
-    """Add to the first whole number of a form, encoded as a query, JSON or multipart."""
+    """Add ``more`` to the first whole number in a form, encoded as a query, JSON or multipart."""
     return _NUMBER.sub(lambda number: str(int(number[1]) + more).encode(), body, count=1)
 
 
