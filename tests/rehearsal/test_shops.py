@@ -20,7 +20,7 @@ MISTAKES = {
         "the page /thanks shows the same text to a customer who has not paid",
     ),
     "webhook:2:lost": ("trusts-webhooks", "the customer paid €12.95, but the shop does not mark it as paid"),
-    "create:1:answer-lost": ("creates-again", "There are two orders with the number"),
+    "create:1:answer-lost": ("creates-again", "Two orders have the number"),
 }
 ONLY = [word for variation in MISTAKES for word in ("--only", variation)]
 
