@@ -8,15 +8,21 @@ import click
 from payment_sandbox.cli.noted import format_option
 from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 
+only_option = click.option(
+    "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
+)
+books_option = click.option(
+    "--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
 @click.option("--budget", default="60s", show_default=True, help="Time budget of all runs: 90s or 10m.")
-@click.option(
-    "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
-)
+@only_option
 @click.option("--test", default="", metavar="NAME", help="Rehearse only tests whose names contain this text.")
 @click.option("--one", metavar="COMMAND", help="Command for a single test: 'npx vitest run -t {test}'.")
-@click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
+@books_option
 @click.option(
     "--pages", multiple=True, metavar="URL", help="Page about an order: http://localhost:3000/{order_id}."
 )
@@ -26,7 +32,7 @@ from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the findings to this .html or .json file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@json_option
 @format_option
 @click.argument("command", nargs=-1, required=True)
 def rehearse(**options: Any) -> None:
@@ -56,12 +62,10 @@ def rehearse(**options: Any) -> None:
     metavar="URL",
     help="Address at which this command serves the sandbox, as configured in the shop.",
 )
-@click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
+@books_option
 @click.option("--pages", multiple=True, metavar="URL", help="Page about an order: /sales/{order_id}.")
 @click.option("--budget", default="5m", show_default=True, help="Time budget of all runs: 90s or 10m.")
-@click.option(
-    "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
-)
+@only_option
 @click.option("--continue", "resumes", is_flag=True, help="Resume the last exploration if it was stopped.")
 @click.option(
     "--report",
@@ -70,7 +74,7 @@ def rehearse(**options: Any) -> None:
     show_default=True,
     help="Write the findings, with pictures, to this .html or .json file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@json_option
 @format_option
 @click.argument("command", nargs=-1)
 def explore(**options: Any) -> None:

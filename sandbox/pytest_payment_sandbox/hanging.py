@@ -24,6 +24,13 @@ def time_limit(remaining_seconds: float, baseline_seconds: float) -> float:
     return min(SECONDS_MAX, max(SECONDS_MIN, remaining_seconds)) + BASELINE_FACTOR * baseline_seconds
 
 
+def cancel_timeout(item: pytest.Item) -> None:
+    """Cancel pytest-timeout's limit for a test, because its variations take longer."""
+    cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
+    if cancel is not None:
+        cancel(item=item)
+
+
 class RunWatchdog:
     """A watchdog for the next run on the current thread, on a separate thread.
 

@@ -25,7 +25,14 @@ from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_te
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
 from payment_sandbox.web.pictures import sequence, svg
 from pytest_payment_sandbox import exploring_options
-from pytest_payment_sandbox.hanging import SECONDS_MAX, RunWatchdog, end_process, last_frame, time_limit
+from pytest_payment_sandbox.hanging import (
+    SECONDS_MAX,
+    RunWatchdog,
+    cancel_timeout,
+    end_process,
+    last_frame,
+    time_limit,
+)
 from pytest_payment_sandbox.options import ERROR, expected_rules, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
@@ -385,7 +392,7 @@ class SessionRehearsal:
         reports, result = runs.run_unchanged()
         explored = None
         if all(report.passed for report in reports) and result.steps:
-            _cancel_timeout(item)
+            cancel_timeout(item)
             explored = self._explore(item, runs, result)
         self._remaining_items -= 1
         reports += _teardown_shared(item, nextitem)
@@ -523,7 +530,8 @@ class _Runs:
         skipped = len(items) - items.index(self._item) - 1
         explored = explorer.partial_result([ABANDONED.format(count=skipped)], 0)
         if not self._reports:
-            self._reports = [_failed_call(self._item)]
+            item = self._item
+            self._reports = [pytest.TestReport(item.nodeid, item.location, {}, "failed", None, "call")]
         for report in self._reports:
             if report.when == "call":
                 add_findings(report, explored, self._item)
@@ -531,10 +539,6 @@ class _Runs:
 
 
 ABANDONED: Final = "the process exits: hanging code without a call cannot be stopped; tests not run: {count}"
-
-
-def _failed_call(item: pytest.Item) -> pytest.TestReport:
-    return pytest.TestReport(item.nodeid, item.location, {}, "failed", None, "call")
 
 
 def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
@@ -581,13 +585,6 @@ def _run_once(item: pytest.Item, run: ItemRun) -> tuple[list[pytest.TestReport],
     parent: Any = item.parent
     reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))
     return reports, run.result
-
-
-def _cancel_timeout(item: pytest.Item) -> None:
-    """Cancel pytest-timeout's limit for a test, because its variations take longer."""
-    cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
-    if cancel is not None:
-        cancel(item=item)
 
 
 def _teardown_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:

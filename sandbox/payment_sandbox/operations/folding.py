@@ -100,15 +100,8 @@ def _fold_blocks(happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]
             continue
         yield from happenings[at : at + size]
         last = happenings[at + size * times - 1]
-        yield last._replace(
-            id=happenings[at + size].id,
-            sender=SHOP,
-            receiver=SHOP,
-            kind=FOLDED,
-            label=f"{times - 1} more like these, until {last.at:%H:%M:%S}",
-            detail=None,
-            duration_ms=None,
-        )
+        label = f"{times - 1} more like these, until {last.at:%H:%M:%S}"
+        yield last.as_note(happenings[at + size].id, FOLDED, label)
         at += size * times
 
 

@@ -76,6 +76,12 @@ class TimelineEntry(NamedTuple):
     duration_ms: int | None = None
     lost: bool = False
 
+    def as_note(self, note_id: str, kind: str, label: str) -> "TimelineEntry":
+        """Return a note of the shop to itself, at the time of this entry."""
+        return self._replace(
+            id=note_id, sender=SHOP, receiver=SHOP, kind=kind, label=label, detail=None, duration_ms=None
+        )
+
 
 def short_path(path: str) -> str:
     """Shorten a path by long ids, and by the order in paths below an order."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.operations.history import ERROR_FROM, SHOP, TimelineEntry, history
+from payment_sandbox.operations.history import ERROR_FROM, TimelineEntry, history
 from payment_sandbox.operations.reasons import with_reasons
 from payment_sandbox.operations.review.evidence import Finding, as_object, whole_number
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
@@ -114,16 +114,8 @@ def _mark_mistakes(
 
 
 def _missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
-    return answer._replace(
-        id=f"{answer.id}/missing",
-        sender=SHOP,
-        receiver=SHOP,
-        kind=MISSING,
-        label=f"your shop did not read the {ORDER if answer.order_id == order_id else REFUND}",
-        failed=True,
-        detail=None,
-        duration_ms=None,
-    )
+    label = f"your shop did not read the {ORDER if answer.order_id == order_id else REFUND}"
+    return answer.as_note(f"{answer.id}/missing", MISSING, label)._replace(failed=True)
 
 
 def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:

@@ -176,9 +176,10 @@ def report(project: Project, order_id: str | None = None, elsewhere: Sequence[st
     epoch = project.epoch
     items = history(epoch, order_id)
     lines = [f"sandbox time is {epoch.now().isoformat()}, scenario {epoch.state.scenario.name}"]
-    lines += (
-        _happenings(project, items) if items or order_id is not None else () if elsewhere else NOTHING_CAME
-    )
+    if items or order_id is not None:
+        lines += _happenings(project, items)
+    elif not elsewhere:
+        lines += NOTHING_CAME
     lines += _elsewhere_lines(elsewhere) if order_id is None else ()
     orders = {None, *(item.order_id for item in items)}
     shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
