@@ -154,7 +154,9 @@ def _check_webhooks(service: Service, expected: ExpectedWebhooks) -> Checks:
     for nth in range(1, expected.changes + 1):
         webhook = service.webhook_of(expected.id, nth=nth, within_seconds=0)
         if webhook is None:
-            how = f"{nth - 1} of {expected.changes} webhooks arrived for an order that is {expected.status}"
+            how = (
+                f"{nth - 1} of {expected.changes} webhooks arrived for an order with status {expected.status}"
+            )
             yield holds("SET-55" if expected.changes == 1 else "HOOK-02", False, how)
             return
         yield from check_webhook(webhook, expected.project)
