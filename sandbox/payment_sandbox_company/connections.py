@@ -88,7 +88,7 @@ def _cut(connection: "Connection[Any]") -> None:
 
 
 def _refuse_closed(connection: "Connection[Any]") -> None:
-    """Refuse an idle connection with input, which can only be the connection's end.
+    """Refuse an idle connection with unread input, which means that the server has closed it.
 
     Raises:
         OperationalError: the database has closed the connection.

@@ -289,7 +289,7 @@ class Database(Bulletin):
         raise UnknownOutcome(self.place, reason(error), written.part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
-        """Return whether the database has a known commit, which a standby may lack."""
+        """Return whether the database has this commit, which a standby may lack."""
         values = {"id": project_id, "version": version, "last": last}
         with self.translating_errors():
             return bool(self.execute(COMMITTED, values)[0][0][0])

@@ -98,7 +98,7 @@ class SharedDatabase(RowDatabase, Protocol):
     """Incremented when a connection breaks, because the next may reach a standby that lacks commits."""
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
-        """Return whether the database has a known commit."""
+        """Return whether the database has this commit, which a standby may lack."""
 
     def begin(self, project_id: str, known_version: int) -> Session:
         """Lock a project's row.

@@ -337,7 +337,7 @@ class SharedStore(RowStore):
         return self.replica.own_hold is not None or self.replica.courier == self.database.server_id
 
     def share(self, journal: Journal) -> None:
-        """Connect a journal to its records by other servers, with unique record numbers."""
+        """Connect a journal to the records that other servers write to it, with unique record numbers."""
         journal.share(RecordNumbers(self.database.real, self.database.server_id), self._newer_records)
 
     def _newer_records(self) -> Iterator[Record]:

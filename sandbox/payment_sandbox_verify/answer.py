@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class _Missing:
-    """The type of the value of an absent field."""
+    """The type of ``MISSING``, the value of an absent field."""
 
     def __repr__(self) -> str:
         return "missing"

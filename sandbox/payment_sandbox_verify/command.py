@@ -162,7 +162,7 @@ def _clean_up(service: "Service") -> NoReturn:
     remaining = {order_id: left for order_id, left in service.clean_up().items() if left != REFUNDED}
     say(f"{count - len(remaining)} of {count} orders are cleaned up")
     if service.created_orders.is_unsure:
-        say(f"one more may remain: a run stopped before the server answered; its description is {MARK!r}")
+        say(f"another order may remain, as a run stopped before an answer: search for {MARK!r}")
     for order_id, left in remaining.items():
         say(f"{order_id}: {left}")
     sys.exit(1 if remaining else 0)

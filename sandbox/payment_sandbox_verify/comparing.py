@@ -169,7 +169,7 @@ def compare_recording(recorded: Sequence[RecordedCall], name: str, names: Names 
 def _rules_copied_in_recording(
     recorded: Sequence[RecordedCall], settings: Mapping[str, Any]
 ) -> frozenset[str]:
-    """Return the rules in which a sandbox with the settings no longer differs from the recording."""
+    """Return the rules for which a sandbox with the settings no longer differs from the recording."""
     with model({**settings_at_start(recorded), **settings}) as own:
         mirror = Mirror(own.service, own.client)
         still = _differing(mirror.play(recorded))

@@ -1,4 +1,4 @@
-"""The rules of the fields of answers, and a comparison of the fields of a service and the sandbox."""
+"""The rules for response fields, and a comparison of a service's fields with the sandbox's."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -114,7 +114,7 @@ class FormPayer:
         page, went = self._ask("GET", url)
         forms = [form for form in page.forms if PAY in form.buttons and (name, value) in form.choices]
         if not forms:
-            raise CannotTell(f"the payment page has no choice {value!r} for a program")
+            raise CannotTell(f"the payment page has no choice {value!r} that a program can select")
         forms[0].fields[name] = value
         while went is None and PAY in page.buttons:
             page, went = self._submit(page, PAY)
@@ -128,7 +128,7 @@ class FormPayer:
         """
         page = self.visit(url)
         if method not in page.buttons:
-            raise CannotTell(f"the hosted page has no button {method!r} for a program")
+            raise CannotTell(f"the hosted page has no {method!r} button that a program can press")
         self._submit(page, method)
 
     def _press(self, url: str, value: str) -> str | None:
@@ -136,7 +136,9 @@ class FormPayer:
         if value not in page.buttons and CARD in page.buttons:
             page, went = self._submit(page, CARD)
         if value not in page.buttons:
-            raise CannotTell(f"the payment page has no button {value!r} for a program; try --by-hand")
+            raise CannotTell(
+                f"the payment page has no {value!r} button that a program can press; try --by-hand"
+            )
         for _ in range(PAGES_MAX):
             if went is not None or value not in page.buttons:
                 break

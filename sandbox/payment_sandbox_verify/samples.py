@@ -73,7 +73,7 @@ def card(**details: Any) -> dict[str, Any]:
 
 
 def line_quantity(count: int, line: str = "socks") -> list[dict[str, Any]]:
-    """Return a request's entry for a quantity of a line."""
+    """Return the order lines of a request: one line and its quantity."""
     return [{"merchant_order_line_id": line, "quantity": count}]
 
 

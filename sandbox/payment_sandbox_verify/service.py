@@ -405,7 +405,7 @@ class Service:
         address = order.at("transactions[0].payment_url")
         address = order.at("order_url") if address in (MISSING, None) else address
         if not isinstance(address, str):
-            raise CannotTell("the order has no URL of a payment page")
+            raise CannotTell("the order has no payment page URL")
         return self.absolute(address)
 
     def absolute(self, address: str) -> str:
@@ -461,9 +461,8 @@ class Service:
                 problems.append(f"{remaining} cents are reserved")
         if captured and not self._refund_rest(order, captured):
             is_refunded = "has-refunds" in flags_of(order)
-            problems.append(
-                f"{captured} cents were paid{', and it refuses a further refund' if is_refunded else ''}"
-            )
+            refused = ", and the service refuses another refund" if is_refunded else ""
+            problems.append(f"{captured} cents were paid{refused}")
         return ", ".join(problems) or REFUNDED
 
     def _refund_rest(self, order: ServiceAnswer, captured: int) -> bool:

@@ -69,12 +69,12 @@ def always(record: object) -> bool:
 
 
 def has(place: str, *values: object) -> When:
-    """Return a predicate: a record has one of some values at a path."""
+    """Return a predicate: whether a record has one of these values at a path."""
     return lambda record: any(value_at(record, place) == value for value in values)
 
 
 def lacks(place: str, *values: object) -> When:
-    """Return a predicate: a record has none of some values at a path."""
+    """Return a predicate: whether a record has none of these values at a path."""
     return lambda record: value_at(record, place) not in values
 
 
@@ -93,7 +93,7 @@ def is_new_page(record: object) -> bool:
 
 
 def paid_by(method: str) -> When:
-    """Return a predicate: a transaction of a method is completed."""
+    """Return a predicate: whether a transaction of this method is completed."""
     is_mine, is_paid = has("payment_method", method), has("status", "completed")
     return lambda record: bool(is_mine(record) and is_paid(record))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CONTROL_API_ONLY: Final = "the rule concerns the sandbox's control API, not the service"
 REASONS_UNCHECKED: Final[Mapping[str, str]] = {
-    "needs a shop that runs no server, or its address in the project's settings": "HOOK-03 SET-56 SET-59",
+    "needs a shop that is down, or the shop's address in the project's settings": "HOOK-03 SET-56 SET-59",
     "needs a bank transfer that arrives, or fails to arrive": "HOOK-13 SEPA-02 SEPA-04 SET-62",
     "needs a customer whom the screening declines or defers": (
         "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"

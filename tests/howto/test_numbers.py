@@ -44,7 +44,7 @@ SENTENCES: list[tuple[str, str]] = [
     ),
     ("errors", f"more than {LIMITS.waiting:,} calls wait already"),
     ("errors", f"the body is larger than {BODY_BYTES_MAX >> 20} MiB"),
-    ("errors", f"a snapshot may have {STATE_BYTES_MAX >> 20} MiB"),
+    ("errors", f"a snapshot may have up to {STATE_BYTES_MAX >> 20} MiB"),
     ("security", f"Concurrent waiting calls | {LIMITS.waiting:,},"),
     ("security", f"Watchers | {LIMITS.watching:,},"),
     ("security", f"Connections | {LIMITS.connections:,},"),

@@ -330,7 +330,7 @@ def test_a_webhook_of_a_refund_is_not_one_of_a_payment(sandbox: Sandbox, shop: S
     sandbox.settle()
     (finding,) = findings(sandbox)
     assert (finding.rule, finding.order_id) == ("HOOK-08", refund["id"])
-    assert finding.problem == "Your shop answered a webhook of a refund, but did not read the refund"
+    assert finding.problem == "Your shop answered a webhook for a refund, but did not read the refund"
     assert finding.risk == "€5.00: a customer is owed money, but never gets it"
     assert finding.page.endswith("#refunds-can-fail")
     sandbox.read(refund)

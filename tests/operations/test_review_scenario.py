@@ -47,7 +47,7 @@ NEVER_MATCHING = [
     ("- when: {payment_method: bank-transfer}\n  then: {credit: {after: P2D}}", "", "3:10", "test mode"),
     ("- then: {credit: {after: P2D}}", "", "3:3", "test mode"),
     (f"- when: {{amount: {{gte: 50, lt: 10}}}}\n  {PAYS}", "", "3:10", "matches no amount"),
-    (f"- when: {{amount: 0}}\n  {PAYS}", "", "3:10", "the smallest is 1"),
+    (f"- when: {{amount: 0}}\n  {PAYS}", "", "3:10", "the smallest amount is 1"),
     (f"- when: {{customer: {{email_adress: x}}}}\n  {PAYS}", "", "3:21", "did you mean 'email_address'?"),
     (
         f"- when: {{payment_method: wallet-web}}\n  {PAYS}",

@@ -86,7 +86,7 @@ def test_mails_are_counted() -> None:
     pages = [page(True, "thank you")]
     before = CustomerView(pages, Emails(["basket", "paid"], 1))
     for texts, words in (
-        (["basket", "paid", "paid"], "one more time"),
+        (["basket", "paid", "paid"], "an extra copy of an email"),
         (["basket"], "does not get the email"),
     ):
         (wrong,) = view_problems(CustomerView(pages, Emails(texts, 1)), before, TWICE, is_same_money=True)
@@ -228,13 +228,13 @@ MISTAKES = {
             "mails for each webhook",
             "flask_mail",
             "webhook:2:twice",
-            "an email one more time than without the change",
+            "an extra copy of an email",
         ),
         (
             "mails for each webhook",
             "django",
             "webhook:2:twice",
-            "an email one more time than without the change",
+            "an extra copy of an email",
         ),
         (
             "fails for who has not paid",

@@ -23,7 +23,7 @@ from payment_sandbox.scenarios.sentences import (
         ({"customer": "pays", "card": "declined"}, "the customer pays with declined"),
         (
             {"screening": "needs-time", "then": "passed", "after": "P2D"},
-            "the screening needs time, and then passes after 2 days",
+            "the screening takes time, and then passes after 2 days",
         ),
         ({"processor": "fails", "after": "PT1H"}, "the processor refuses it after 1 hour"),
         ({"credit": "never"}, "the money never arrives"),

@@ -187,5 +187,5 @@ def test_a_thread_whose_job_failed_takes_the_next_one(caplog: pytest.LogCaptureF
     assert told.acquire(timeout=5)
     assert told.acquire(timeout=5)
     logging.getLogger().removeHandler(listening)
-    assert caplog.text.count("a job of a worker thread failed") == 2
+    assert caplog.text.count("a job on a worker thread failed") == 2
     threads.stop()

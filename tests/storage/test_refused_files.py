@@ -278,4 +278,4 @@ def test_orders_that_are_gone_are_noticed(tmp_path: Path, caplog: pytest.LogCapt
         database.execute("DELETE FROM record")
     database.close()
     with_server(path, lambda server: None)
-    assert "has 0 orders, but 1 were made" in caplog.text
+    assert "has 0 orders, not the 1 created" in caplog.text

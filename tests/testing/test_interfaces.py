@@ -100,7 +100,7 @@ def create_app() -> Flask:
 
 
 OTHERS: dict[str, Callable[[], Any]] = {
-    "not the address 'http://localhost:3000/webhook'. For a shop that listens at it, use webhook_url=": lambda: (
+    "not the address 'http://localhost:3000/webhook'. If a shop listens at this address, set webhook_url=": lambda: (
         "http://localhost:3000/webhook"
     ),
     "not the text 'shop.app:app': import the application": lambda: "shop.app:app",

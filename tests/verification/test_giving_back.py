@@ -64,7 +64,7 @@ def test_a_server_that_refuses_more_refunds_is_told() -> None:
         assert own.service.refund(order, {"amount": 400}).is_success
         own.service._session = DifferingSession(None, _one_refund)
         assert own.service.clean_up() == {
-            order.at("id"): "1000 cents were paid, and it refuses a further refund"
+            order.at("id"): "1000 cents were paid, and the service refuses another refund"
         }
 
 

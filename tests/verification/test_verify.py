@@ -185,9 +185,9 @@ def _none(own: Any) -> None:
     ("alter", "expected"),
     [
         (lambda own: None, {}),
-        (_each_twice, {"HOOK-02": "3 webhooks arrived for 2 changes of an order that is cancelled"}),
-        (_first_only, {"HOOK-02": "1 of 2 webhooks arrived for an order that is cancelled"}),
-        (_none, {"HOOK-02": "0 of 2 webhooks arrived for an order that is cancelled"}),
+        (_each_twice, {"HOOK-02": "3 webhooks arrived for 2 changes of an order with status cancelled"}),
+        (_first_only, {"HOOK-02": "1 of 2 webhooks arrived for an order with status cancelled"}),
+        (_none, {"HOOK-02": "0 of 2 webhooks arrived for an order with status cancelled"}),
     ],
 )
 def test_each_change_is_one_webhook(alter: Callable[[Any], None], expected: dict[str, str]) -> None:

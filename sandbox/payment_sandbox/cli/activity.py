@@ -132,7 +132,7 @@ _MAKERS: Final[Mapping[str, Callable[[LineWriter, Mapping[str, Any], Project], I
     "waiting": LineWriter._waiting_line,
 }
 KINDS: Final = frozenset(_MAKERS)
-"""The kinds of events with lines."""
+"""The kinds of events that are printed."""
 
 
 def _line(

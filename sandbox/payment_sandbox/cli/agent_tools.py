@@ -158,7 +158,7 @@ class SandboxTools:
         """
         if what not in RECIPES:
             raise ValueError(f"{what!r} is not a state of orders; the states are: {', '.join(RECIPES)}")
-        if method and method not in METHODS:  # a call would count as a mistake of the shop
+        if method and method not in METHODS:  # an invalid call would count as the shop's mistake
             raise ValueError(f"{method!r} is not a payment method; the methods are: {', '.join(METHODS)}")
         if order_id:
             overview = trigger(self._client, what, self._with_method(self._id(order_id), method))

@@ -114,7 +114,7 @@ for _command in (serve, mcp, *COMMANDS):
 
 
 def _example(error: click.ClickException) -> list[str]:
-    """Return the example of a command that lacks an argument."""
+    """Return a usage example if the error is a missing argument."""
     context = error.ctx if isinstance(error, click.MissingParameter) else None
     return [context.command.epilog] if context is not None and context.command.epilog else []
 

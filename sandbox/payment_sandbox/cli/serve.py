@@ -177,7 +177,7 @@ def _about_network(announced: Announcement) -> Iterator[str]:
         yield f"Other devices in your network reach it at {', '.join(urls)};"
         yield "add --allow-host NAME for a host name of your own."
     yield f"Links to pages and QR codes use {server.url}"
-    yield "The dashboard asks for the API key, or for the control token, which creating projects needs:"
+    yield "The dashboard asks for the API key, or, to create projects, for the control token:"
     yield f"  control token {announced.control_token}"
 
 

@@ -387,7 +387,7 @@ def _identifiers(snapshot: Recorded) -> set[str]:
 
 
 def _obstacle(entry: Recorded, raw: bytes) -> str | None:
-    """Return the reason not to repeat a call or compare its response; None without a reason."""
+    """Return the reason not to repeat a call or compare its response, if any."""
     if entry["fault"] is not None or entry["status"] is None:
         return FAULT
     if entry["status"] >= REFUSED and CODE.search(raw.decode("latin-1")):

@@ -14,7 +14,7 @@ from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
 SECONDS_MAX: Final = 60
-KEYS_MAX: Final = 1000  # of an object whose values have a form
+KEYS_MAX: Final = 1000  # of an object whose values are validated
 COMMON: Final = {"required": "is required", "null": "must not be null"}
 
 

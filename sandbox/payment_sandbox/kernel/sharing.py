@@ -8,13 +8,13 @@ Value = TypeVar("Value")
 NOTHING: Final[Mapping[str, Any]] = {}
 """The shared empty mapping, to save memory."""
 
-LENGTH_MAX: Final = 100  # longer texts rarely repeat
+LENGTH_MAX: Final = 100  # longer strings rarely repeat
 KNOWN_MAX: Final = 1000
 TEXTS_ONLY: Final = frozenset({str})
 
 
 class SharedValues:
-    """A cache of recurring texts, such as field names, and of objects whose values are all texts.
+    """A cache of recurring strings, such as field names, and of objects whose values are all strings.
 
     A full cache is cleared, because later records may share other values.
     """
@@ -25,7 +25,7 @@ class SharedValues:
         self._known: dict[Hashable, Any] = {}
 
     def value(self, value: Any) -> Any:
-        """Return equal data with shared texts; objects and lists are copied."""
+        """Return equal data with shared strings; objects and lists are copied."""
         kind = type(value)
         if kind is str:
             if len(value) > LENGTH_MAX:
@@ -37,7 +37,7 @@ class SharedValues:
         return list(map(self.value, value)) if kind is list else value
 
     def object(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the cached object with the same texts in the same order; other objects unchanged."""
+        """Return the cached object with the same strings in the same order; other objects unchanged."""
         if not TEXTS_ONLY.issuperset(map(type, fields.values())):
             return fields  # 1, 1.0 and True are equal, but serialized differently
         return self._remember(tuple(fields.items()), fields) if fields else NOTHING

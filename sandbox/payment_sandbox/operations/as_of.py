@@ -19,7 +19,7 @@ UNPAID: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, Transactio
 
 
 def order_as_of(epoch: Epoch, order: Order, moment: TimelineEntry) -> Order:
-    """Reconstruct the order right after this happening, as far back as the journal reaches.
+    """Reconstruct the order right after this entry, as far back as the journal reaches.
 
     Only statuses, attempts, captures, voids and refunds are reconstructed; updates by the merchant, such as
     new order lines, remain.

@@ -27,7 +27,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
 
 
 def uncancellable_reason(order: Order) -> str | None:
-    """Return the reason against a cancellation; None if the order is cancellable."""
+    """Return the reason to refuse a cancellation; None if the order is cancellable."""
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)

@@ -223,7 +223,7 @@ def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
 
 
 def _truncate(masked: Reply, stored: Reply) -> Reply:
-    """Truncate the texts of a masked reply; before masking, a part of a secret could remain."""
+    """Truncate the strings of a masked reply; before masking, a part of a secret could remain."""
     error, traceback = masked.error, masked.traceback
     if error is not None and stored.error is not None:
         error = cut_text(error, stored.error, ERROR_LENGTH_MAX)

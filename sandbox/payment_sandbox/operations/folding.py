@@ -27,7 +27,7 @@ def fold(happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
 
 
 def _fold_attempts(run: list[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Fold the repeated failures at the end of a run of attempts to one row."""
+    """Fold the repeated failures at the end of a run of attempts into one row."""
     begin = _begin_of_failures(run)
     tail = run[begin:]
     later = [each for each in tail if each.kind == "webhook" and attempt_number(each) > 1]
@@ -42,7 +42,7 @@ def _fold_attempts(run: list[TimelineEntry]) -> Iterator[TimelineEntry]:
 
 
 def _begin_of_failures(run: list[TimelineEntry]) -> int:
-    """Return the index of the first of the last attempts with the same failure."""
+    """Return the start of the trailing attempts with the same failure."""
     last = _answer(run)
     for index in range(len(run) - 1, -1, -1):
         step = run[index]

@@ -122,7 +122,7 @@ def _find_ineffective(
 def _find_impossible(path: str, when: When) -> Iterator[Violation]:
     """Find conditions that no attempt can meet."""
     if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
-        yield Violation(f"{path}.when.amount", "matches no amount; the smallest is 1")
+        yield Violation(f"{path}.when.amount", "matches no amount; the smallest amount is 1")
     if when.refund and when.attempt not in (None, 1):
         yield Violation(f"{path}.when.attempt", "matches no refund: a refund is always attempt 1")
 

@@ -167,7 +167,7 @@ class Authorization(NamedTuple):
         Raises:
             Invalid: a line is unknown, or the lines add up to less than 1 cent.
             CaptureStyleMixed: earlier captures were by amount.
-            CaptureExceedsRemainder: a line or the amount has a smaller remainder.
+            CaptureExceedsRemainder: more is requested than remains of a line or of the amount.
         """
         require_known(self.lines, requested)
         self._refuse_capture(now)
@@ -192,7 +192,7 @@ class Authorization(NamedTuple):
         return self._take_rest(Taken.VOIDED, now)
 
     def ended(self) -> "Authorization":
-        """Return this ledger closed to captures and voids."""
+        """Return the authorization, closed to further captures and voids."""
         return self._replace(is_over=True)
 
     def _sum(self, taken: Taken) -> Cents:

@@ -29,7 +29,7 @@ from payment_sandbox.projects.store import ChangeSet, ServerSync
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
-NAME_LENGTH: Final = 8  # characters of an id in texts
+NAME_LENGTH: Final = 8  # characters of an id in messages
 ANSWERED_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]

@@ -65,7 +65,7 @@ def did_you_mean(name: str, nearest: str | None) -> str:
 
 
 def _shorten_texts(texts: Sequence[str]) -> list[str]:
-    """Keep the first texts, each cut, so that an event stays short."""
+    """Keep the first strings, each truncated, so that an event stays short."""
     shown = [text[:TEXT_SHOWN_MAX] for text in texts[:TEXTS_SHOWN_MAX]]
     return [*shown, f"and {len(texts) - len(shown)} more"] if len(texts) > len(shown) else shown
 

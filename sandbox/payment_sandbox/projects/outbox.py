@@ -39,7 +39,7 @@ class QueuedDelivery(NamedTuple):
 
 
 class AwaitedDeliveries:
-    """The deliveries awaited by a caller: all of some orders, and a few more, caused by handlers.
+    """The deliveries awaited by a caller: all those of its orders, and a few more, caused by handlers.
 
     Deliveries caused by the shop's handlers look like deliveries caused by other clients, so their number is
     limited. Without the limit, a caller would wait as long as there is traffic.

@@ -19,7 +19,7 @@ CUSTOMERS: Final = {
 SCREENINGS: Final = {
     "passed": "the screening passes",
     "declined": "the screening declines",
-    "needs-time": "the screening needs time",
+    "needs-time": "the screening takes time",
     "error": "the screening ends with an error",
 }
 SCREENING_ENDS: Final = {"passed": "passes", "declined": "declines", "error": "ends with an error"}

@@ -119,7 +119,7 @@ SERVICE_DECISION: Final = "the service decides only once, and variations of the 
 NO_SHOP_CHANGE: Final = "this reason never applies to a call by a shop"
 SAME_AS_REFUSED: Final = "covered by `refused`: the shop can only react in the same way"
 
-SAME_AS_UNAVAILABLE: Final = "for the shop, this equals `unavailable`: the shop receives no information"
+SAME_AS_UNAVAILABLE: Final = "to the shop, this looks like `unavailable`: the shop receives no information"
 SAME_AS_ANSWER_LOST: Final = "for the shop, this is indistinguishable from `answer-lost` or `unavailable`"
 LOSSES: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
 
@@ -166,10 +166,10 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     },
     Cell(
         WEBHOOK, "timeout"
-    ): "for the shop, this equals an answer with 503: the same webhook arrives two minutes later",
+    ): "to the shop, this looks like an answer with 503: the same webhook arrives two minutes later",
     Cell("customer visit", ANY): PAGE_ONLY,
     Cell("customer choose", ANY): PAGE_ONLY,
-    Cell("customer pay", "customer visit"): "for the shop, this equals a customer who walks away",
+    Cell("customer pay", "customer visit"): "to the shop, this looks like a customer who walks away",
     Cell("customer pay", "customer choose"): "this starts another attempt on the same page",
     Cell("customer pay", OTHER_VALUE): "the page fixes the amount",
     **{Cell(f"customer {how}", ANY): ATTEMPT_ENDED for how in ("fail", "cancel")},
@@ -183,7 +183,7 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell(ATTEMPT, "customer"): "covered by the customer's actions, even in a scenario",
     Cell(ATTEMPT, "credit"): "covered by the bank's actions, even in a scenario",
     Cell(ATTEMPT, "screening passed"): "this is the default",
-    Cell(ATTEMPT, "then error"): "for the shop, this equals a screening that declines later",
+    Cell(ATTEMPT, "then error"): "to the shop, this looks like a screening that declines later",
     Cell(TIME, NEVER): "the test itself decides when time passes; jobs and webhooks can be late on their own",
     Cell(TIME, TWICE): "covered by more time that passes",
     Cell(TIME, BEFORE_EXPIRY): "covered by actions and changes at the last moment",
@@ -222,7 +222,7 @@ def fill_cells() -> dict[Cell, list[str]]:
 
 
 def reason_of(cell: Cell) -> str | None:
-    """Return the reason for a cell without a variation; None without a reason."""
+    """Return the reason why a cell has no variation, if one is recorded."""
     return EXCLUDED.get(cell) or EXCLUDED.get(Cell(cell.interaction, ANY))
 
 

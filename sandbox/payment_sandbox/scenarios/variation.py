@@ -227,7 +227,7 @@ class VariationOffer(NamedTuple):
 
 
 CoverageCheck = Callable[[Delivery, Document], bool]
-"""A check whether a variation happened to a webhook, given the project's settings."""
+"""Decides whether a webhook was affected by a variation, given the project's settings."""
 
 
 @dataclass(frozen=True, eq=False)

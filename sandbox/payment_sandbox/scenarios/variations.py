@@ -370,7 +370,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
     _customer(
         "fails-then-pays",
-        "{step} failed at first, and succeeded at the second attempt",
+        "{step} failed at first, and succeeded on the second attempt",
         FAILS_THEN_PAYS,
         MISSED,
     ),

@@ -231,7 +231,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             self.transport.resume_reading()
 
     def _limit_framing(self, content: StreamReader, length: int) -> None:
-        """Refuse too much chunk framing, extensions and trailers without content."""
+        """Limit the bytes of chunk framing, extensions and trailers between two pieces of content."""
         if content.total_bytes != self._content_bytes:
             self._content_bytes, self._framing_bytes = content.total_bytes, 0
             return

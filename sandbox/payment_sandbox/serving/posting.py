@@ -347,12 +347,12 @@ class _LateHandlers:
     def __init__(self) -> None:
         self._changed = Condition()
         self._stacks: dict[int, list[Posting]] = {}  # by thread; the last posting's handler is running
-        self._process = 0  # the process whose thread is checking
+        self._process = 0  # the id of the process that runs the checking thread
         self._thread: Thread | None = None
 
     @contextmanager
     def watching(self, posting: Posting) -> "Iterator[None]":
-        """Detect lateness in the context, whose time does not count for the enclosing handler."""
+        """Detect a late handler in the context, whose time does not count towards the enclosing handler."""
         thread, started_seconds = get_ident(), monotonic_seconds()
         with self._changed:
             self._stacks.setdefault(thread, []).append(posting)

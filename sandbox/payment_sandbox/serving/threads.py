@@ -88,7 +88,7 @@ class Threads:
             try:
                 job()
             except BaseException:
-                log.exception("a job of a %s thread failed", self._name)
+                log.exception("a job on a %s thread failed", self._name)
             del job  # so that a deleted project can be freed
             if not self._park(inbox):
                 return

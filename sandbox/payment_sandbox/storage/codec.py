@@ -246,7 +246,7 @@ FORMAT: Final = "payment-orders-sandbox/2"
 
 
 class StoredIds(NamedTuple):
-    """The state of the generator of project identifiers."""
+    """The state of the project identifier generator."""
 
     seed: int
     counts: dict[str, int]

@@ -40,7 +40,7 @@ class MemoryStorage(Storage):
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
-        """Provide a copy of the generator of project ids."""
+        """Provide a copy of the project id generator."""
         yield ids.copy()
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:

@@ -108,7 +108,7 @@ class RowDatabase(Protocol):
     """A database of rows."""
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
-        """Write journal records of several projects, and delete the oldest surplus ones."""
+        """Write journal records of several projects, and delete the oldest beyond the limit."""
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """Return the records of a journal up to a number, oldest first."""
@@ -219,7 +219,7 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
 def resume_project(
     identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
 ) -> Project:
-    """Restore a stored project; ``place`` is the storage in log lines, and None restores no records.
+    """Restore a stored project; ``place`` names the storage in the log; None does not log missing orders.
 
     Raises:
         Invalid: the state is inconsistent.
@@ -231,5 +231,5 @@ def resume_project(
         load_history(project, stored.newest_number)
     made, has = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
     if place is not None and has < made:
-        log.warning("%s: project %s has %d orders, but %d were made", place, identity.project_id, has, made)
+        log.warning("%s: project %s has %d orders, not the %d created", place, identity.project_id, has, made)
     return project

@@ -180,7 +180,8 @@ def refuse_foreign(path: Path) -> None:
         )
     if version < OLDEST:
         raise StateRefused(
-            f"{path} was written by an older version: its format is {version}, this server reads {OLDEST} on"
+            f"{path} was written by an older version: its format is {version}, "
+            f"this server reads {OLDEST} and later"
         )
 
 
@@ -342,7 +343,7 @@ class StateFile:
         self._numbers[project_id] = number
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
-        """Write journal records of several projects, and delete the oldest surplus ones."""
+        """Write journal records of several projects, and delete the oldest beyond the limit."""
         with self._transaction() as run:  # a project may have been deleted meanwhile
             numbers = {project_id: self._numbers.get(project_id) for project_id, _ in rows}
             known = [

@@ -112,7 +112,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
 
 
 def _count_values(body: bytes, limit: int) -> int:
-    """Return an upper bound of the number of values; the bound is exact above ``limit``."""
+    """Return an upper bound on the number of values; the bound is exact above ``limit``."""
     count = _separators(body)
     return count if count <= limit else _separators(_STRING.sub(b"", body))
 

@@ -112,7 +112,7 @@ class Shop:
         return data
 
     def refuse_all(self) -> None:
-        """Repeat each new call with all mistakes declared by its facts."""
+        """Repeat each new call with every mistake that its route can refuse."""
         rules = {rule.endpoint: rule for rule, _ in described_routes(self._app)}
         for endpoint in sorted(self.answers.keys() - self._refused):
             self._refused.add(endpoint)

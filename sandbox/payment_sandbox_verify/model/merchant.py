@@ -79,7 +79,7 @@ def attempt_refusals(shop: Shop, call: Create) -> list[Refusal]:
 
 
 def missing_needs(facts: Method, call: Create) -> list[Refusal]:
-    """Refuse a transaction without what its method needs (PLA-01, INV-01, INV-02, ORD-16, IDR-01, IDR-06)."""
+    """Refuse a transaction that lacks required fields (PLA-01, INV-01, INV-02, ORD-16, IDR-01, IDR-06)."""
     by_lines = ("INV-01" if facts.is_invoice else "PLA-01", "ORD-16")
     refusals = invalid("order_lines" in facts.needs and not call.lines, *by_lines)
     refusals += invalid("customer" in facts.needs and not call.customer, "INV-02")

@@ -22,7 +22,7 @@ def authorized(attempt: Attempt, order: Order, now: datetime) -> Attempt:
 
 
 def take(lines: Sequence[Line], free: Sequence[int], wanted: Wanted) -> tuple[int, ...] | None:
-    """Split wanted quantities among the lines; return None if they exceed the free ones (LINE-04, A19)."""
+    """Split quantities among the lines; return None if they exceed what is left (LINE-04, A19)."""
     taken = [0] * len(lines)
     for line_id, quantity in wanted:
         missing = quantity
@@ -109,7 +109,7 @@ def excess(order: Order, authorization: Authorization, call: Capture, kind: str)
 def _requested(
     order: Order, authorization: Authorization, call: Capture
 ) -> tuple[int | None, tuple[int, ...]]:
-    """Return the requested cents, or None if the items exceed the free ones, and the quantities."""
+    """Return the requested cents and quantities; the cents are None if too few items are free."""
     none = (0,) * len(order.lines)
     if call.lines is not None:
         taken = take(order.lines, free_quantities(order, authorization), call.lines)

@@ -1,4 +1,4 @@
-"""The probes: checks of the rules of the ledger that a caller can observe."""
+"""The probes: checks of the ledger's rules that are observable through the API."""
 
 from collections.abc import Iterator
 from typing import Final

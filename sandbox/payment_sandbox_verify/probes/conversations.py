@@ -117,7 +117,11 @@ def unknown_fields(service: Service) -> Checks:
     yield holds("SET-12", not ignored or not unnamed, f"{IGNORED} is {ignored!r}, without {unnamed}")
     more = {**CUSTOMER, "postal_code": "1000 AA", "housenumber": "1", "first_name": None}
     answer = service.create(customer=more)
-    yield holds("SET-16", answer.is_success, f"additional fields of a customer returned {answer.summary}")
+    yield holds(
+        "SET-16",
+        answer.is_success,
+        f"an order with additional customer fields was answered with {answer.summary}",
+    )
     if answer.is_success:
         is_absent = answer.at("customer.first_name") in (MISSING, None)
         yield holds("SET-15", is_absent, "a null name is returned")
@@ -252,7 +256,7 @@ def choices(service: Service) -> Checks:
     everything = service.visit(complete).buttons
     offered = _known(service.visit(service.order()).buttons)
     if not offered:
-        raise CannotTell("the hosted page has no method buttons for a program")
+        raise CannotTell("the hosted page has no method buttons that a program can press")
     for rule in ("GEN-03", "ORD-14"):
         yield holds(rule, len(offered) > 1, f"the page offers only {sorted(offered)}")
     for method in METHODS:
@@ -318,7 +322,9 @@ def defaults_of_codes(service: Service) -> Checks:
     try:
         expires = datetime.fromisoformat(f"{code.at('expiration')}+00:00")
     except ValueError:
-        raise CannotTell(f"the expiration is {code.at('expiration')}, not as YYYY-MM-DD HH:MM") from None
+        raise CannotTell(
+            f"the expiration {code.at('expiration')} is not in YYYY-MM-DD HH:MM format"
+        ) from None
     ahead = expires - datetime.fromisoformat(str(service.order().at("created")))
     for rule in ("QR-15", "LIM-04"):
         is_year = abs(ahead - YEAR) < timedelta(days=2)

@@ -24,7 +24,8 @@ NO_TEXT: Final = (5, ["x"])
 class Field(NamedTuple):
     """A field: its rules and its path, with accepted and refused values.
 
-    The value ``...`` omits it. ``changes`` is the rule on changes by PUT; answers have it if ``is_echoed``.
+    The value ``...`` omits the field. ``changes`` is the rule on changes by PUT. With ``is_echoed``, answers
+    include the field.
     """
 
     rules: str

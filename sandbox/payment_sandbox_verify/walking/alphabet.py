@@ -102,7 +102,7 @@ def codes() -> list[CreateCode]:
 
 
 def sizes(whole: int) -> list[int]:
-    """List the amounts to attempt: 1, half, all, and one more."""
+    """List the amounts to attempt: 1, half, all, and one too many."""
     return sorted({1, max(whole // 2, 1), max(whole, 1), whole + 1})
 
 

@@ -21,7 +21,7 @@ Guarded = calls.Update | calls.Cancel | calls.Capture | calls.MakeRefund
 
 
 class MerchantCaller(Protocol):
-    """Makes a call of a merchant."""
+    """Makes a merchant call."""
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None

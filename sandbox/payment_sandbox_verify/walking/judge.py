@@ -103,7 +103,7 @@ def _attempts_differ(expected: Sequence[Json], seen: ServiceAnswer) -> Iterator[
     attempts = seen.at("transactions")
     if not isinstance(attempts, list) or len(attempts) != len(expected):
         yield FieldDifference(
-            "transactions", f"transactions is {shown(attempts)}, not {len(expected)} of them"
+            "transactions", f"transactions is {shown(attempts)}, not a list of {len(expected)}"
         )
         return
     for index, wanted in enumerate(expected):
@@ -198,7 +198,7 @@ class Judge:
         )
 
     def _drop_stale_tag(self, call: Call) -> Call | None:
-        """Remove the entity tag from a call after an incorrect one; None if the call only tests the tag."""
+        """Remove the entity tag from a call after an incorrect tag; None if the call only tests the tag."""
         if not self._is_untagged or not isinstance(call, GUARDED):
             return call
         return None if call.if_match == "stale" else replace(call, if_match="")
@@ -252,7 +252,7 @@ class Judge:
     def _explain_differences(
         self, outcome: Outcome, number: int, answer: ServiceAnswer
     ) -> Iterator[Deviation]:
-        """Report differences with their rules: the rule of the step for its changes, of the field for others.
+        """Report differences: changes by the step under its rule, all others under the rule of the field.
 
         A difference in the state is reported alone, as it explains all others.
         """
@@ -325,7 +325,7 @@ def proven_rules(answer: ServiceAnswer, outcomes: Sequence[Outcome]) -> tuple[st
 
 
 def fits(outcome: Outcome, answer: ServiceAnswer) -> bool:
-    """Whether an answer has the status and the type of error of an outcome."""
+    """Whether an answer has an outcome's status and error type."""
     kind = answer.at("error.type")
     return outcome.status == answer.status and outcome.type in ("", "" if kind is MISSING else kind)
 

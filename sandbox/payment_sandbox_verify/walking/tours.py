@@ -1,4 +1,4 @@
-"""The tours of a walk at a service: the life of an order, with refused calls in each of its states."""
+"""The tours: sequences of calls through the life of an order, with refused calls in each state."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -127,7 +127,7 @@ def _of_cards() -> Iterator[tuple[str, list[Call]]]:
 
 
 def _endings() -> list[Call]:
-    """List the calls up to the expiry of a hosted page and of authorizations, and a delayed capture."""
+    """List the calls of a tour: an expired hosted page, expired authorizations and a delayed capture."""
     delayed = Create(AMOUNT, CARD, capture_mode="delayed", period=SHORT)
     invoice = Create(AMOUNT, INVOICE, period=SHORT, **FULL)
     begun: list[Call] = [Create(AMOUNT, period=SHORT), delayed, replace(PAY, order=1), Void(1, 0, amount=250)]

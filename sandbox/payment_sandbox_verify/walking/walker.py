@@ -1,4 +1,4 @@
-"""Walks the tours at a service: makes the merchant's calls, and pays and cancels on its pages."""
+"""Runs the tours against a service: makes the merchant's calls, and pays and cancels on its pages."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -75,7 +75,7 @@ class ExpectedWebhooks(NamedTuple):
 
 
 def _expected_webhooks(driver: PageDriver, shop: Shop) -> Iterator[ExpectedWebhooks]:
-    """Yield the expected webhooks of the orders of a tour, and of their refunds."""
+    """Yield the webhooks expected for a tour's orders and refunds."""
     for number, order in enumerate(shop.orders):
         records: list[Order | Refund] = [order, *order.refunds]
         ids = [driver.names.orders[number], *driver.names.refunds[number]]
@@ -84,7 +84,7 @@ def _expected_webhooks(driver: PageDriver, shop: Shop) -> Iterator[ExpectedWebho
 
 
 class Walker:
-    """A walk along all tours; the last probe counts the webhooks of their orders."""
+    """A run of all tours; the last probe counts the webhooks of their orders."""
 
     def __init__(self) -> None:
         self._expected: list[ExpectedWebhooks] = []
@@ -145,7 +145,7 @@ class Walker:
             more = service.webhook_of(expected.id, nth=expected.changes + 1, within_seconds=quiet)
             quiet = 0.0
             how = f"{expected.changes + 1} webhooks arrived for {expected.changes} changes"
-            how += f" of an order that is {expected.status}"
+            how += f" of an order with status {expected.status}"
             yield holds("HOOK-02" if expected.changes else "SET-55", more is None, how)
 
 
@@ -154,7 +154,9 @@ def _check_webhooks(service: Service, expected: ExpectedWebhooks) -> Checks:
     for nth in range(1, expected.changes + 1):
         webhook = service.webhook_of(expected.id, nth=nth, within_seconds=0)
         if webhook is None:
-            how = f"{nth - 1} of {expected.changes} webhooks arrived for an order that is {expected.status}"
+            how = (
+                f"{nth - 1} of {expected.changes} webhooks arrived for an order with status {expected.status}"
+            )
             yield holds("SET-55" if expected.changes == 1 else "HOOK-02", False, how)
             return
         yield from check_webhook(webhook, expected.project)

@@ -384,7 +384,7 @@ def _excused_rules(changes: Sequence[ChangedStep]) -> set[str]:
 
 
 def changes_calls(changes: Sequence[ChangedStep]) -> bool:
-    """Whether a call of the shop fails or has another response; an early webhook does not change the call."""
+    """Whether a call by the shop fails or its response differs; an early webhook does not change the call."""
     return any(step.startswith(CALLS) and change.effect != WEBHOOKS_FIRST for step, change in changes)
 
 
@@ -411,7 +411,10 @@ def _deferred_attempts(project: Project, changes: Sequence[ChangedStep]) -> Set[
 
 
 def _is_accepted(delivery: Delivery) -> bool:
-    """Whether an attempt succeeded; of a run that stops early, an equal one has made the next attempt."""
+    """Whether an attempt succeeded, or the webhook is pending.
+
+    A run with a pending webhook has stopped early: an earlier run in the same state made the next attempt.
+    """
     return delivery.state is DeliveryState.PENDING or any(
         each.reply.status in ACCEPTED_STATUSES and not each.is_withheld for each in delivery.tries
     )

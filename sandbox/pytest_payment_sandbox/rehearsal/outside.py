@@ -22,7 +22,7 @@ ADDRESSES: Final = ("http://", "https://")
 
 
 class BooksUnreadable(Exception):
-    """The shop's books cannot be read; the message has the source and the expectation."""
+    """The shop's books cannot be read; the message names the source and the expected content."""
 
 
 class ExternalBooks:

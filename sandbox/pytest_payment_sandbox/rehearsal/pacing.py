@@ -88,7 +88,7 @@ class JobPace:
         history.last_input, history.last_calls, history.calls = history.next_input, history.calls, []
 
     def _next_busy_time(self, job: Job) -> list[datetime]:
-        """Return the next time at which the job made new calls in the unchanged test, or no time."""
+        """Return the next time at which the job made new calls in the unchanged test, if any."""
         times = (self.baseline_busy or {}).get(job.name, ())
         return (
             [min(time for time in times if time >= job.at)] if any(time >= job.at for time in times) else []

@@ -86,7 +86,7 @@ Visit = Callable[[Order, int], None]
 
 
 class Rendezvous:
-    """Makes two handlers wait for each other at every call, until one handler does not arrive.
+    """Makes two handlers wait for each other at every call, until one handler fails to arrive.
 
     The first handler waits only while another thread of the process is running: a handler that has ended,
     or that waits for a lock held by the first handler, will never arrive.

@@ -324,14 +324,14 @@ def _differences(current: CustomerView, baseline: CustomerView) -> Iterator[Book
     for email, count in (emails - known_emails).items():
         yield BookProblem(
             "mailed-differently",
-            f"the customer gets an email {_more_often(count)} than without the change: {_shorten(email)}",
+            f"the customer gets {_extra_copies(count)} of an email: {_shorten(email)}",
         )
     for email in known_emails - emails:
         yield BookProblem("mailed-differently", f"the customer does not get the email {_shorten(email)}")
 
 
-def _more_often(count: int) -> str:
-    return "one more time" if count == 1 else f"{count} more times"
+def _extra_copies(count: int) -> str:
+    return "an extra copy" if count == 1 else f"{count} extra copies"
 
 
 def _shorten(text: str | None) -> str:

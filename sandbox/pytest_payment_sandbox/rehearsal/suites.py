@@ -371,7 +371,7 @@ class Suite:
         findings, notes = [], [*explored.notes]
         for finding in explored.findings:
             if (name, finding.variation) in self._shared:
-                self._memories[name].verdicts.clear()  # or the first run would stop this equal one early
+                self._memories[name].verdicts.clear()  # or this run would stop early, like a repeat
                 result = self._play({name: finding.variation})[name]
                 if all(problem.kind != finding.problem.kind for problem in result.verdict.problems):
                     notes.append(f"{finding.name} was a problem only in a run with variations of other tests")

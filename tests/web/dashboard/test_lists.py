@@ -101,7 +101,7 @@ def test_webhooks_say_how_far_they_have_come(watched: Sandbox, shop: Shop) -> No
     assert page.ids["summary"].startswith("Failed after 10 attempts: your shop answered 500 in ")
     shop.answer = lambda received: 204
     page = browser.press(page, "redeliver")
-    assert page.ids["summary"].startswith("Delivered at attempt 11: your shop answered 204 in ")
+    assert page.ids["summary"].startswith("Delivered on attempt 11: your shop answered 204 in ")
 
 
 def test_a_webhook_lost_by_a_fault_is_not_called_delivered(watched: Sandbox) -> None:

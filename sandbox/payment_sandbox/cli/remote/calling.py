@@ -193,7 +193,7 @@ def _options(run: Any, *, needs_token: bool) -> Any:
             "token",
             envvar=TOKEN_VARIABLE,
             hidden=not needs_token,
-            help="To list or create projects.",
+            help="The server's control token, to list or create projects.",
         ),
         click.option("--key", envvar=KEY_VARIABLE, help=f"The project's API key; {KEY_DEFAULT} by default."),
         click.option("--url", envvar="SANDBOX_URL", help=f"The server; {URL_DEFAULT} by default."),

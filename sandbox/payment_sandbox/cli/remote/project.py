@@ -51,7 +51,7 @@ def _summaries(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator[tup
 
 @remote("faults", example="faults method=POST path=/v1/orders/ status=503")
 @click.argument("parts", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--webhook", is_flag=True, help="A fault of webhooks: status=completed answer=503.")
+@click.option("--webhook", is_flag=True, help="Set a webhook fault, such as status=completed answer=503.")
 @click.option("--clear", is_flag=True, help="Remove all faults first.")
 def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool) -> None:
     """Show the faults, or add one.

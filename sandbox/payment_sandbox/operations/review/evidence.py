@@ -132,7 +132,7 @@ def end_of(entry: JournalEntry) -> datetime:
 
 
 def is_from_shop(attempt: WebhookAttempt) -> bool:
-    """Whether the shop answered the attempt, rather than a fault."""
+    """Whether the response came from the shop rather than from a fault."""
     return not attempt.is_withheld
 
 

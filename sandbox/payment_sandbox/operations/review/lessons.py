@@ -83,7 +83,7 @@ LESSONS: Final[dict[str, Lesson]] = {
 
 
 def lesson_of(rule: str) -> Lesson | None:
-    """Return the lesson about a rule or a kind of problem; None without a lesson."""
+    """Return the lesson about a rule or a kind of problem, if there is one."""
     return LESSONS.get(rule.removeprefix("review "))
 
 

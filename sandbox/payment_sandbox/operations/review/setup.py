@@ -24,7 +24,7 @@ PLAIN_ON_TLS: Final = "serves plain http"
 
 
 def count_unsent_changes(epoch: Epoch) -> int:
-    """Count the status changes of orders without a webhook URL of their own or their project."""
+    """Count the status changes of orders for which neither order nor project sets a webhook URL."""
     if epoch.state.settings.webhook_url is not None:
         return 0
     changed = [

@@ -90,7 +90,7 @@ def _unread_webhooks(
     lesson = FAILING_REFUNDS if is_refund else READ_ORDER
     return Finding(
         "HOOK-08",
-        f"Your shop answered a webhook{' of a refund' if is_refund else ''}, "
+        f"Your shop answered a webhook{' for a refund' if is_refund else ''}, "
         f"but did not read the {'refund' if is_refund else 'order'}",
         "A refund can fail: GET it when its webhook arrives, and record it as done once it is completed."
         if is_refund

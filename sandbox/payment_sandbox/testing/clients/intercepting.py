@@ -311,7 +311,7 @@ class _Origins:
             ]
 
     def remove(self, route: Route) -> None:
-        """Remove a route, and the hooks with the last one."""
+        """Remove a route, and all hooks along with the last route."""
         with self._lock:
             at = self._by_origin[route.provider.origin]
             at.routes.remove(route)

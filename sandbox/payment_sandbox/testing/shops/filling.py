@@ -70,12 +70,12 @@ class FormBody(NamedTuple):
 
 
 def with_number(form: FormBody, more: int) -> bytes:
-    """Add to the first whole number of a form."""
+    """Add ``more`` to the first whole number in a form."""
     return _NUMBER.sub(lambda number: str(int(number[1]) + more).encode(), form.body, count=1)
 
 
 def with_cents(form: FormBody, more: int) -> bytes:
-    """Add cents to the first amount of a form, such as 12.50; an amount of 0.00 is not reduced."""
+    """Add ``more`` cents to the first amount in a form, such as 12.50; an amount of 0.00 is not reduced."""
 
     def changed(amount: re.Match[bytes]) -> bytes:
         cents = max(0, int(amount[1] + amount[3]) + more)

@@ -145,8 +145,8 @@ def _asgi(application: Any) -> "AsgiShop":
 def _about_text(text: str) -> str:
     if "://" in text:
         return (
-            f"deliver_to takes {EXPECTED}; not the address {text!r}. For a shop that listens at it, use "
-            f"webhook_url={text!r} in the order, or in the settings of the project"
+            f"deliver_to takes {EXPECTED}; not the address {text!r}. If a shop listens at this address, set "
+            f"webhook_url={text!r} in the order, or in the project's settings"
         )
     return f"deliver_to takes {EXPECTED}; not the text {text!r}: import the application"
 

@@ -75,7 +75,7 @@ def running_handler(receiver: object) -> Iterator[RunningHandler]:
 
 
 def record_exception(error: BaseException) -> None:
-    """Record an exception already answered by the running handler."""
+    """Record an exception that the running handler has already turned into a response."""
     running = RUNNING.get()
     if running is not None:
         running.logged.append(error)

@@ -1,4 +1,4 @@
-"""Bank QR requests in requests and responses."""
+"""The format of bank QR requests in the API."""
 
 from collections.abc import Mapping
 from operator import attrgetter

@@ -65,7 +65,7 @@ class PageQuery(Form):
 
 
 class OrdersQuery(PageQuery):
-    """Filters of the list of orders."""
+    """Filters for the list of orders."""
 
     status = Choice([status.value for status in OrderStatus], about="Only orders with this status.")
     method = Text(about="Only orders with an attempt by this payment method.")
@@ -75,26 +75,26 @@ class OrdersQuery(PageQuery):
 
 
 class TimelineQuery(Form):
-    """Filters of the timeline."""
+    """Filters for the timeline."""
 
     order_id = Text(about="Only entries about this order and its refunds.")
     limit = _limit()
 
 
 class ReportQuery(Form):
-    """Filters of a report."""
+    """Filters for a report."""
 
     order_id = Text(about="Only this order and its refunds; all orders by default.")
 
 
 class ActionsQuery(PageQuery):
-    """Filters of the list of actions."""
+    """Filters for the list of actions."""
 
     order_id = Text(about="Only actions on this order.")
 
 
 class WebhooksQuery(PageQuery):
-    """Filters of the list of webhooks."""
+    """Filters for the list of webhooks."""
 
     order_id = Text(about="Only webhooks of this order.")
     state = Choice(
@@ -105,7 +105,7 @@ class WebhooksQuery(PageQuery):
 
 
 class JournalQuery(PageQuery):
-    """Filters of the list or count of requests."""
+    """Filters for the list or count of requests."""
 
     method = Text(about="Only requests with this HTTP method.")
     path = Text(about="Only requests to this path; a trailing slash makes no difference.")

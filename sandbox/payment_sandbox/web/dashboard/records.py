@@ -113,7 +113,7 @@ def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetim
     answer = _answer(tries[-1].reply) if tries else "sent manually"
     if outcome == DeliveryState.FAILED:
         return f"Failed after {failed} attempts: {answer}."
-    return f"Delivered{f' at attempt {tries[-1].number}' if failed else ''}: {answer}."
+    return f"Delivered{f' on attempt {tries[-1].number}' if failed else ''}: {answer}."
 
 
 def _answer(reply: Reply) -> str:

@@ -307,7 +307,7 @@ def _redeliveries(case: ReproducedOrder) -> Iterator[RepeatedStep]:
 
 
 def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
-    """Yield manual attempts: after the end of a webhook, or not at the time of a retry."""
+    """Yield manual attempts: those after the webhook's final state, or off its retry schedule."""
     state, number, retry_at = DeliveryState.PENDING, 0, delivery.created
     for attempt in delivery.tries:
         is_new = attempt.number != number

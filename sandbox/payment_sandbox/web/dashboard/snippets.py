@@ -206,7 +206,7 @@ def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Itera
 
 
 def last_moment(project: Project, order: Order) -> datetime:
-    """Return the time of the last timeline entry of an order, whatever the current time."""
+    """Return the time of an order's last timeline entry, regardless of the current time."""
     return max(happening.at for happening in history(project.epoch, order.id))
 
 

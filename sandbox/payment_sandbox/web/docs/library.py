@@ -99,7 +99,7 @@ def overview(address: str) -> str:
 
 SKILL_HEADER: Final = """---
 name: payment-orders
-description: Integrate a shop with the payment-orders API, and prove it against its sandbox. Use for code that
+description: Integrate a shop with the payment-orders API, and test it against its sandbox. Use for code that
   creates payment orders, handles their webhooks, captures, voids or refunds.
 ---
 

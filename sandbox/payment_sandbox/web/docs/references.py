@@ -451,7 +451,7 @@ class _AnnotatedStripper(ast.NodeTransformer):
 
 
 def _split_annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
-    """Return a type hint without ``Annotated``, and the texts that it contained."""
+    """Return a type hint without ``Annotated``, and the descriptions that it contained."""
     notes = _AnnotatedStripper()
     kind: ast.expr = notes.visit(deepcopy(annotation))  # the cached syntax tree stays unchanged
     return kind, " ".join(notes.texts)

@@ -153,7 +153,7 @@ def panel(page: PayerPage) -> Panel | None:
 
 
 def expiry(page: PayerPage) -> datetime | None:
-    """Return the expiry time of the order; None without an expiry."""
+    """Return the expiry time of the order; None if it never expires."""
     order, attempt = page.order, page.attempt
     if not order.is_open:
         return None
