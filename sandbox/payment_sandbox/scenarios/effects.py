@@ -343,6 +343,10 @@ class Delay(WebhookEffect):
         return self.period.spelling
 
 
+class AfterPayment(Delay):
+    """The webhook arrives after the next payment, or after the period; for rehearsals only."""
+
+
 class Swap(WebhookEffect):
     """The webhook arrives after the next one."""
 

@@ -11,8 +11,10 @@ from typing import Final
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR, SCREENING, Action
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
 from payment_sandbox.scenarios.effects import (
+    AfterPayment,
     Answer,
     Delay,
     Drop,
@@ -110,6 +112,7 @@ def _is_screened(attempt: Subject, result: str) -> bool:
     return "screening" in attempt.outcome_keys and result in attempt.screenings
 
 
+UNPAID_STATUSES: Final = (OrderStatus.CANCELLED, OrderStatus.EXPIRED, OrderStatus.ERROR)
 LATE: Final = Period.parse("PT1M")
 EARLY: Final[Document] = {"webhook_timing": "before_response"}
 NEXT_ORDER: Final[Document] = {"method": "POST", "path": "/v1/orders/", "nth": 1}
@@ -224,6 +227,14 @@ VARIATIONS: tuple[Variation, ...] = (
             "webhook-late", "Every webhook arrives 10 minutes late", WHAT_IF | SWITCH, effect=Delay("PT10M")
         ),
         VariationOffer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
+    ),
+    _webhook(
+        "after-payment",
+        "{step} arrived after the next payment",
+        AfterPayment("P1D"),
+        UNDONE,
+        AT_REST | SUSPECT,
+        lambda delivery: delivery.status in UNPAID_STATUSES,
     ),
     _webhook(
         "refused",

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, READ, TIME, WEBHOOK
 from payment_sandbox.testing.books import BookEntry
-from pytest_payment_sandbox.rehearsal.changes import ChangedStep, kind_of_call
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, kind_of_call, order_id_of
 
 PAID: Final = ("completed", "accepted")
 MARKS_PAID: Final = "the shop marks a purchase as paid"
@@ -95,8 +95,7 @@ def _failed_changes(project: Project) -> dict[str, str]:
     for entry in project.epoch.journal.entries(with_bodies=False):
         if kind_of_call(entry.method, entry.path) in (READ, CREATE):
             continue
-        parts = entry.path.split("/")
-        order_id = parts[3] if len(parts) > 3 else ""
+        order_id = order_id_of(entry.path)
         failed.pop(order_id, None)
         if entry.status is None or entry.status >= 500:
             failed[order_id] = "got no response"

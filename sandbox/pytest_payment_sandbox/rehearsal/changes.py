@@ -9,6 +9,8 @@ from payment_sandbox.scenarios.variations import rehearsal_variations
 
 CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
 
+ORDER_ID_INDEX: Final = 3  # in a split path
+
 IN_JOB: Final = " in its job "  # ends the label of a call made by a job
 
 
@@ -39,6 +41,12 @@ def kind_of_call(method: str, path: str) -> str:
     if method == "GET":
         return READ
     return CREATE if method == "POST" and path.rstrip("/") in CREATIONS else CHANGE
+
+
+def order_id_of(path: str) -> str:
+    """Return the order's id in a path such as ``/v1/orders/<id>/captures/``, or "" without one."""
+    parts = path.split("/")
+    return parts[ORDER_ID_INDEX] if len(parts) > ORDER_ID_INDEX else ""
 
 
 class ChangedStep(NamedTuple):

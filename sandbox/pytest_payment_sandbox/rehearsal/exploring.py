@@ -303,18 +303,22 @@ class Explorer:
         return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
 
     def _follow_ups(self, baseline: RunResult, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
-        """Return pairs whose second change affects a step that the first change causes, such as a retry.
+        """Return pairs whose second change is possible only after the first change.
 
-        A read by a job that replaces a read by a webhook handler is such a step, too.
+        The first change causes another step, such as a retry or a read by a job that replaces a read by a
+        webhook handler; or it enables another change of the same step, such as a payment on the page of an
+        earlier attempt.
         """
-        known = {(step.name, step.label) for step in baseline.steps}
+        usual = {(step.name, step.label): changes_of(step) for step in baseline.steps}
         return {
             (first, ChangedStep(step.name, change))
             for first in harmless
             for step in self._tried[(first,)].steps
-            if (step.name, step.label) not in known
+            if step.name != first.step
             for change in changes_of(step)
-            if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
+            if change not in usual.get((step.name, step.label), ())
+            and _is_possible(step, change, baseline)
+            and Trait.THREADS not in change.traits
         }
 
     def _rank(self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:

@@ -9,7 +9,6 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, review
 from payment_sandbox.operations.review.payments import lapsed_authorizations
 from payment_sandbox.operations.review.webhooks import TIMED_OUT, attempt_id
-from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Repeat, Step, Trait
@@ -26,6 +25,14 @@ from pytest_payment_sandbox.rehearsal.books import (
 )
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, signs_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
+from pytest_payment_sandbox.rehearsal.comparing import (
+    Moved,
+    count_recurring_charges,
+    extra_charges,
+    moved_amounts,
+    repeated_moves,
+    unshipped_captures,
+)
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, view_problems
@@ -33,8 +40,6 @@ from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, v
 ONE_DAY: Final = timedelta(days=1)
 HORIZON: Final = timedelta(days=40)
 ONE_SECOND: Final = timedelta(seconds=1)
-KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
-MOVED_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
 A_FEW_DAYS: Final = "three-days"
 A_FEW_DAYS_MAX: Final = timedelta(days=4)  # including the duration of the test itself
 UNANSWERED_RULE: Final = "HOOK-09"
@@ -64,7 +69,7 @@ class RunVerdict(NamedTuple):
     problems: list[BookProblem]
     trace: tuple[str, ...]
     state: State
-    moved: tuple[int, int, int] = (0, 0, 0)
+    moved: Moved = (0, 0, 0)
     late_problems: tuple[BookProblem, ...] = ()  # problems that appeared only after the test
     is_duplicate: bool = False  # the run stopped early, because an earlier run had been in the same state
     view: CustomerView = EMPTY_VIEW
@@ -72,6 +77,7 @@ class RunVerdict(NamedTuple):
     most_calls: int = 0  # maximum per method and path at one point in sandbox time
     busy: BusyTimes = MappingProxyType({})  # per job of the shop
     signs: Signs = frozenset()  # of the shop's behaviour
+    charges: int = 0  # recurring charges of stored cards up to the end of the test
 
 
 Verdicts = dict[str, RunVerdict]
@@ -150,6 +156,7 @@ class _Judge:
         entries = self._read_entries()
         signs = signs_of([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += paid_without_payment(entries, order_records(project))
+        charges = count_recurring_charges(project)
         twin = self._twin(entries) or self._twin_after_a_day()
         state, moved = (twin.state, twin.moved) if twin is not None else self._finish()
         view = twin.view if twin is not None else self._view or trial.read_view()
@@ -160,11 +167,7 @@ class _Judge:
             *_review_problems(trial, trace),
             *_call_problems(project, trial.run),
         ]
-        problems += self._view_problems(view, state)
-        if trial.baseline is not None and all(
-            isinstance(each.change.effect, Repeat) for each in trial.changes
-        ):
-            problems += _repeated_moves(moved, trial.baseline.moved)
+        problems += [*self._view_problems(view, state), *_extra_moves(trial, charges, moved)]
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
         most, busy = trial.run.calls.most, trial.run.pace.busy
         verdict = RunVerdict(
@@ -179,6 +182,7 @@ class _Judge:
             most,
             busy,
             signs,
+            charges,
         )
         trial.verdicts.update({key: verdict for key in self._state_keys})
         return verdict
@@ -239,7 +243,7 @@ class _Judge:
         records = order_records(self._project).values()
         return self._books is None and any(record.capturable for record in records)
 
-    def _finish(self) -> tuple[State, tuple[int, int, int]]:
+    def _finish(self) -> tuple[State, Moved]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""
         project = self._project
         self._advance(project.now() + HORIZON)
@@ -248,7 +252,18 @@ class _Judge:
         if self._books is not None and not invariants:
             self._late_problems += compare(entries, order_records(project))
             self._late_problems += find_reversals([*self._books_history, entries], order_records(project))
-        return _state(project, entries), _moved_amounts(project, entries)
+        moved, baseline = moved_amounts(project, entries), self._trial.baseline
+        if baseline is not None and moved[2] < baseline.moved[2]:
+            self._late_problems += unshipped_captures(entries, project)
+        return _state(project, entries), moved
+
+
+def _extra_moves(trial: Trial, charges: int, moved: Moved) -> Iterator[BookProblem]:
+    """Find charges, refunds and shipments that the unchanged run does not have."""
+    if trial.baseline is not None:
+        yield from extra_charges(charges, trial.baseline.charges, trial.changes)
+        if all(isinstance(each.change.effect, Repeat) for each in trial.changes):
+            yield from repeated_moves(moved, trial.baseline.moved)
 
 
 def _state_key(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
@@ -317,22 +332,6 @@ def _failures(subject: str, failure: str | None, changes: Sequence[ChangedStep])
 
 def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(f"{step.name} {label_without_job(step)}" for step in steps)
-
-
-def _moved_amounts(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:
-    records = order_records(project).values()
-    return (
-        sum(record.received for record in records),
-        sum(record.refunded for record in records),
-        sum(entry.shipped for entry in entries),
-    )
-
-
-def _repeated_moves(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
-    """Find money or goods that moved twice because a form or a job was repeated."""
-    for kind, subject, now, baseline_amount in zip(KINDS_MOVED, MOVED_PHRASES, moved, before, strict=True):
-        if now > baseline_amount:
-            yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
 
 
 def _call_problems(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:

@@ -14,6 +14,7 @@ from threading import Condition, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.operations.act import act
+from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.operations.history import short_path
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
@@ -22,7 +23,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import Do, Result
-from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
+from payment_sandbox.scenarios.effects import AfterPayment, Fault, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
     ACTION,
@@ -59,6 +60,7 @@ from pytest_payment_sandbox.rehearsal.scenes import (
     Scene,
     apply_event,
     authorization_expiries,
+    deliver_webhooks,
     earlier_open_orders,
     play,
     play_after_advance,
@@ -189,10 +191,10 @@ class RehearsedRun:
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
         self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
-        self._is_recording = True
-        self._has_test_ended = False
+        self._is_recording, self._has_test_ended = True, False
         self._rendezvous: Rendezvous | None = None
         self._is_acting = False  # an action is running that is not part of the test
+        self._after_payment: list[str] = []  # webhooks to deliver after the next payment
         self._orders_of_other_customer: list[str] = []  # the orders of another customer
         self._is_job_recorded = True  # the current run of a job is recorded as a step, or no job is running
         self._repeats_job = False  # the current run of a job must be repeated
@@ -318,6 +320,8 @@ class RehearsedRun:
         effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
         if isinstance(effect, Together):
             self._rendezvous = Rendezvous()
+        if isinstance(effect, AfterPayment):
+            self._after_payment.append(delivery.id)
         return effect if isinstance(effect, WebhookEffect) else None
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
@@ -341,6 +345,15 @@ class RehearsedRun:
         """Perform an action of a customer or a bank, or its replacement in this run."""
         if not self._is_recording or self._has_test_ended or self._is_acting:
             return do(action)
+        order = self._act(order_id, action, do)
+        if self._after_payment and action.name in ACTION_LABELS:
+            deliver_webhooks(self.project)
+            overtaken, self._after_payment = self._after_payment, []
+            for delivery_id in overtaken:
+                redeliver(self.project, delivery_id)
+        return order
+
+    def _act(self, order_id: str, action: Action, do: Do) -> Order:
         self.on_act()
         self._act_for_other_customer(order_id, action)
         caller().begin_waiting()  # a replacement may take a long time

@@ -17,6 +17,7 @@ from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.scenarios import variations
 from payment_sandbox.scenarios.variation import PriorEvent, ReplacementScene, TimePasses
+from pytest_payment_sandbox.rehearsal.changes import order_id_of
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -26,7 +27,6 @@ SURPLUS_CENTS: Final = 100
 MOMENT: Final = Period.parse("PT1S")
 LAST_MOMENT: Final = timedelta(seconds=1)
 CHANGED: Final = "Changed by hand"
-ORDER_ID_INDEX: Final = 3  # position of the id in the split path /v1/orders/<id>/…
 
 
 class Scene(NamedTuple):
@@ -174,9 +174,14 @@ def restart_shop(scene: Scene) -> Order:
     return order
 
 
-def _restart(project: "Project", restart: Callable[[], None] | None) -> None:
+def deliver_webhooks(project: "Project") -> None:
+    """Deliver the due webhooks, and wait for their answers."""
     _release_webhooks(project)
     project.settle(SETTLE_SECONDS)
+
+
+def _restart(project: "Project", restart: Callable[[], None] | None) -> None:
+    deliver_webhooks(project)
     if restart is not None:
         restart()
 
@@ -268,5 +273,5 @@ EVENTS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
 
 def apply_event(effect: PriorEvent, project: "Project", path: str) -> None:
     """Apply an event to the order of a call before its response, if the order's state allows the event."""
-    with suppress(Refusal, IndexError):
-        EVENTS[effect](project, project.find_order(path.split("/")[ORDER_ID_INDEX]))
+    with suppress(Refusal):
+        EVENTS[effect](project, project.find_order(order_id_of(path)))

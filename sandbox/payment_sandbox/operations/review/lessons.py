@@ -67,6 +67,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "refunded-again": ACT_ONCE,
     "shipped-again": ACT_ONCE,
     "shipped-twice": ACT_ONCE,
+    "captured-not-shipped": LOST_RESPONSE,
     "refunds-differ": FAILING_REFUNDS,
     "cancelled-but-kept": FAILING_REFUNDS,
     "went-back": Lesson(risks.UNDONE, "go-forward-only"),

@@ -1,0 +1,87 @@
+"""Compares a run with the unchanged run: money and goods that move again, and goods that never move."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.cards import RECURRING
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.effects import Fault, WebhookEffect
+from payment_sandbox.testing.books import BookEntry
+from pytest_payment_sandbox.rehearsal.books import BookProblem, Purchase, order_records
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of
+
+KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
+MOVED_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
+OVER: Final = frozenset({"error", "cancelled", "expired"})
+CAPTURES: Final = "/captures/"
+CLIENT_ERRORS: Final = range(400, 500)
+
+Moved = tuple[int, int, int]
+"""The total received, refunded and shipped amounts, in cents."""
+
+
+def moved_amounts(project: Project, entries: Iterable[BookEntry]) -> Moved:
+    """Return the total received, refunded and shipped amounts."""
+    records = order_records(project).values()
+    return (
+        sum(record.received for record in records),
+        sum(record.refunded for record in records),
+        sum(entry.shipped for entry in entries),
+    )
+
+
+def repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
+    """Find money or goods that moved twice because a form or a job was repeated."""
+    for kind, subject, now, baseline_amount in zip(KINDS_MOVED, MOVED_PHRASES, moved, before, strict=True):
+        if now > baseline_amount:
+            yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
+
+
+def count_recurring_charges(project: Project) -> int:
+    """Return the number of recurring charges of stored cards, except failed ones."""
+    orders = project.epoch.store.orders_newest_first()
+    attempts = [order.last_transaction for order in orders if order.status not in OVER]
+    return sum(each is not None and each.asked.get("recurring_type") == RECURRING for each in attempts)
+
+
+def extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
+    """Find recurring charges up to the end of the test that the unchanged run does not have.
+
+    Lost, late or failed calls and webhooks are no reason to charge a customer more often.
+    """
+    if charges > before and all(isinstance(each.change.effect, Fault | WebhookEffect) for each in changes):
+        yield BookProblem("charged-again", f"stored cards were charged {charges} times instead of {before}")
+
+
+def unshipped_captures(entries: Iterable[BookEntry], project: Project) -> Iterator[BookProblem]:
+    """Find captured money without goods after a repeated capture was refused.
+
+    The response to the first capture was lost. A shop that takes the refusal for a failure never ships.
+    """
+    records, refused = order_records(project), _refused_repetitions(project)
+    for entry in entries:
+        purchase = Purchase(entry, [records[order_id] for order_id in entry.orders if order_id in records])
+        if purchase.kept > entry.shipped and refused.intersection(entry.orders):
+            goods = f"only goods worth {euros(entry.shipped)} were" if entry.shipped else "nothing was"
+            yield BookProblem(
+                "captured-not-shipped",
+                f"{entry.purchase}: {euros(purchase.kept)} was captured, but {goods} shipped: "
+                "the shop takes the refusal of its second capture for a failure",
+            )
+
+
+def _refused_repetitions(project: Project) -> set[str]:
+    """Return the orders whose last capture was refused after the response to an earlier capture was lost."""
+    lost, refused = set[str](), set[str]()
+    for entry in project.epoch.journal.entries(with_bodies=False):
+        if CAPTURES not in entry.path:
+            continue
+        order_id = order_id_of(entry.path)
+        if entry.fault is not None and entry.fault.is_after and entry.fault.loses_response:
+            lost.add(order_id)
+        elif entry.status not in CLIENT_ERRORS:
+            refused.discard(order_id)
+        elif order_id in lost:
+            refused.add(order_id)
+    return refused
