@@ -84,3 +84,65 @@ def test_a_finding_names_the_caller_of_the_helper(tmp_path: Path) -> None:
     line = 1 + SALES.splitlines().index('        return api.call("POST", "/v1/orders/", ORDER)["id"]')
     (finding,) = json.loads(report.read_text())["tests"][0]["findings"]
     assert finding["line"] == f"sales.py:{line}"
+
+
+ASYNC_API = """
+import httpx
+
+
+class Api:
+    def __init__(self, sandbox):
+        self.client = httpx.AsyncClient(
+            transport=sandbox.httpx_transport, base_url=sandbox.base_url, auth=(sandbox.api_key, "")
+        )
+
+    async def call(self, method, path, body=None):
+        answer = await self.client.request(method, path, json=body)
+        answer.raise_for_status()
+        return answer.json()
+"""
+ASYNC_SALES = """
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+
+
+async def buy(api):
+    try:
+        order = await api.call("POST", "/v1/orders/", ORDER)
+    except Exception:
+        order = await api.call("POST", "/v1/orders/", ORDER)  # sent again, unseen
+    return order["id"]
+
+
+async def is_paid(api, order_id):
+    order = await api.call("GET", f"/v1/orders/{order_id}/")
+    return order["status"] == "completed"
+"""
+ASYNC_TESTS = """
+import asyncio
+
+from api import Api
+from sales import buy, is_paid
+
+
+def test_a_sale(payment_sandbox, shop):
+    async def sale():
+        api = Api(payment_sandbox)
+        order_id = await buy(api)
+        await payment_sandbox.aio.act(order_id)
+        assert await is_paid(api, order_id)
+
+    asyncio.run(sale())
+"""
+
+
+def test_a_coroutine_has_a_line(tmp_path: Path) -> None:
+    """Although its call is answered on another thread."""
+    (tmp_path / "api.py").write_text(ASYNC_API)
+    (tmp_path / "sales.py").write_text(ASYNC_SALES)
+    report = tmp_path / "report.json"
+    only, told = "--payment-rehearse-only=create:1:answer-lost", f"--payment-rehearse-report={report}"
+    ran = suite(tmp_path, ASYNC_TESTS, only, told)
+    assert ran.returncode == 1, ran.stdout[-3000:]
+    line = 1 + ASYNC_SALES.splitlines().index('        order = await api.call("POST", "/v1/orders/", ORDER)')
+    (finding,) = json.loads(report.read_text())["tests"][0]["findings"]
+    assert finding["line"] == f"sales.py:{line}"

@@ -1,14 +1,13 @@
 """Finds the line of a shop that decided on a call, rather than a helper that makes all calls."""
 
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
-from types import FrameType
 from typing import Final, NamedTuple
 
-from payment_sandbox.testing.shops.tracebacks import LIBRARIES, POSTING
+from payment_sandbox.testing.shops.tracebacks import LIBRARIES, POSTING, stack_frames
 
 NOT_THE_SHOP: Final = (
     "node_modules/",
@@ -37,15 +36,13 @@ class LocatedCall(NamedTuple):
 
 
 def current_lines() -> list[SourceLine]:
-    """Return the lines of the shop on this thread's stack, innermost first, up to the webhook handler."""
-    lines = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != POSTING:
-        file = frame.f_code.co_filename
-        if not file.startswith((*LIBRARIES, "<")) and not _is_foreign(file):
-            lines.append((file, str(frame.f_lineno)))
-        frame = frame.f_back
-    return lines
+    """Return the lines of the shop in the current call, innermost first, up to the webhook handler."""
+    frames = takewhile(lambda frame: frame[0] != POSTING, stack_frames())
+    return [
+        (file, str(number))
+        for file, number in frames
+        if not file.startswith((*LIBRARIES, "<")) and not _is_foreign(file)
+    ]
 
 
 def shop_lines(text: str) -> list[SourceLine]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from payment_sandbox.testing.clients.in_process import CutOff, InProcess, TookTooLong, key_in, path_of
 from payment_sandbox.testing.clients.memory_socket import Target
 from payment_sandbox.testing.loops import run_blocking
+from payment_sandbox.testing.shops.tracebacks import CALLING_FRAMES, stack_frames
 from payment_sandbox.web.addresses import is_stream
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ class HttpxTransport:
             self._async_sockets = self._async_sockets or library_of(request).AsyncHTTPTransport()
             return await self._async_sockets.handle_async_request(request)
         body = await request.aread()
-        return await run_blocking(answer_request, self._in_process, request, body)
+        token = CALLING_FRAMES.set(stack_frames())
+        try:
+            return await run_blocking(answer_request, self._in_process, request, body)
+        finally:
+            CALLING_FRAMES.reset(token)
 
     def close(self) -> None:
         """Close the connections to other servers."""

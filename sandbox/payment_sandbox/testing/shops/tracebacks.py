@@ -25,6 +25,19 @@ LIBRARIES: Final = (
 )
 
 
+Frames = tuple[tuple[str, int], ...]
+"""Files and line numbers, innermost first."""
+
+CALLING_FRAMES: Final[ContextVar[Frames]] = ContextVar("calling_frames", default=())
+"""The frames of a coroutine whose call is answered on another thread."""
+
+
+def stack_frames() -> Frames:
+    """Return the frames on this thread, and those of the coroutine that made the current call."""
+    own = tuple((frame.f_code.co_filename, number) for frame, number in walk_stack(sys._getframe(1)))
+    return own + CALLING_FRAMES.get()
+
+
 class RunningHandler:
     """A running handler, with its logged exceptions, and notes that may explain them."""
 
