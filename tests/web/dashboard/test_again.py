@@ -121,6 +121,18 @@ def test_see_it_fail(watched: Sandbox) -> None:
     assert 'title="The same order, declined"' in page.answer.text
 
 
+def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched: Sandbox) -> None:
+    """Only a payment does, so the refund's page and the order's offer no case."""
+    order = paid(watched)
+    watched.read(order)
+    refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
+    watched.settle()
+    for order_id in (order["id"], refund["id"]):
+        page = Dashboard(watched).open(f"orders/{order_id}/")
+        assert "Your shop answered a webhook for a refund, but did not read the refund" in page.answer.text
+        assert "see-it-fail" not in page.ids
+
+
 def test_an_order_that_cannot_be_played(sandbox: Sandbox) -> None:
     """An unknown variation changes nothing; without an address for webhooks there are none to lose."""
     order = paid(sandbox)
