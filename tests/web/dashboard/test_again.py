@@ -124,6 +124,7 @@ def test_see_it_fail(watched: Sandbox) -> None:
 def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched: Sandbox) -> None:
     """Only a payment does, so the refund's page and the order's offer no case."""
     order = paid(watched)
+    watched.settle()
     watched.read(order)
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
     watched.settle()

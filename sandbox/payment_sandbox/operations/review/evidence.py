@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.review.lessons import FAILING_REFUNDS
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
@@ -43,6 +44,11 @@ class Finding(NamedTuple):
     amount: Annotated[int, "Cents at risk in this history; 0 if none or unknown."] = 0
     healed: Annotated[str, "The later correction, such as a retry; empty without one."] = ""
     shown_by: tuple[Annotated[str, "The id of a timeline record with the mistake."], ...] = ()
+
+    @property
+    def is_about_refund(self) -> bool:
+        """Whether the mistake concerns refunds, so that no other payment can show it."""
+        return self.page == FAILING_REFUNDS.page
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "Finding":
