@@ -37,12 +37,12 @@ def lines(coverage: Matrix) -> list[str]:
     shown = [f"  {row.title:{width}}  {_share(row):>14}{_missing(row)}" for row in rows]
     if not coverage.is_chosen:
         shown.append("  only methods used by the suite; set payment_methods to list all methods of your shop")
-    return [*shown, f"  all methods: {coverage.percent:.0f} %"]
+    return [*shown, f"  all methods: {coverage.percent:.0f}%"]
 
 
 def _share(row: CoverageGroup) -> str:
     count = len(row.cells)
-    return f"{row.covered} of {count}, {100 * row.covered / count:3.0f} %"
+    return f"{row.covered} of {count}, {100 * row.covered / count:3.0f}%"
 
 
 def _missing(row: CoverageGroup) -> str:
@@ -69,7 +69,7 @@ def _json(coverage: Matrix) -> str:
 
 def html(coverage: Matrix) -> str:
     """Return the matrix as an HTML page without scripts; each cell lists the tests that cover it."""
-    heading = f"Payment coverage: {coverage.percent:.0f} %"
+    heading = f"Payment coverage: {coverage.percent:.0f}%"
     return page("Payment coverage", heading, map(_section, (*coverage.methods, *coverage.others)))
 
 
@@ -169,7 +169,7 @@ class CoverageOfSuite:
         for line in lines(self._covered):
             terminalreporter.write_line(line)
         if self._is_too_low:
-            terminalreporter.write_line(f"  this is below the required {self._fail_under:g} %", red=True)
+            terminalreporter.write_line(f"  this is below the required {self._fail_under:g}%", red=True)
         if self._file:
             write(Path(self._file), self._covered)
             terminalreporter.write_line(f"  {self._file} lists the tests of each case")

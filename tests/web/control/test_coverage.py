@@ -80,7 +80,7 @@ def test_what_the_shop_answered_wrongly_does_not_count(watched: Sandbox, shop: S
     browser = Dashboard(watched)
     page = browser.open("coverage/")
     assert "✗ paid: a mistake" in page.text
-    assert "0 % of the cases" in page.text
+    assert "0% of the cases" in page.text
 
     def read(received: Received) -> int:
         watched.read(received.body["order_id"])
