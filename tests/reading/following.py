@@ -17,6 +17,8 @@ from typing import Any
 SOURCE = f"{Path(__file__).parents[2] / 'sandbox'}/"
 COUNTED_THREADS = ("server", "request", "courier")
 SETTLE_SECONDS = 10
+CHECK_SECONDS = 0.01
+IDLE_CHECKS = 10
 
 
 class Followed:
@@ -38,10 +40,12 @@ class Followed:
 
     def during(self, work: Callable[[], object]) -> dict[str, int]:
         """What some work takes."""
+        await_idle_threads()  # the end of an earlier call, after its response
         self.calls.clear()
         self.is_on = True
         try:
             work()
+            await_idle_threads()
         finally:
             self.is_on = False
         return {
@@ -53,6 +57,22 @@ class Followed:
     def _changes(self, thread: str) -> int:
         folders = [str(Path(module).parent) for each, module, _ in self.calls if each == thread]
         return sum(before != after for before, after in pairwise(folders))
+
+
+def await_idle_threads() -> None:
+    """Wait until no counted thread has moved during several checks."""
+    idle_checks, positions = 0, thread_positions()
+    while idle_checks < IDLE_CHECKS:
+        threading.Event().wait(CHECK_SECONDS)
+        before, positions = positions, thread_positions()
+        idle_checks = idle_checks + 1 if positions == before else 0
+
+
+def thread_positions() -> dict[int, tuple[int, int]]:
+    """The frame and instruction of each counted thread."""
+    counted = {thread.ident for thread in threading.enumerate() if thread.name in COUNTED_THREADS}
+    frames = sys._current_frames().items()
+    return {thread: (id(frame), frame.f_lasti) for thread, frame in frames if thread in counted}
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -103,7 +123,7 @@ def main() -> None:
         def pay() -> None:
             made = create()
             call("POST", f"/control/orders/{made['id']}/act/", {"actor": "customer", "action": "pay"})
-            server.registry.loaded()[0].settle()
+            server.registry.loaded_projects()[0].settle()
 
         for _ in range(3):  # what is built at the first use does not count
             create()
